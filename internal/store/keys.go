@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Sealed is a secret, encrypted for its place: internal/kms writes and reads it.
+// Sealed is an encrypted secret, bound to its place. internal/kms encrypts and decrypts it.
 type Sealed struct {
-	// Kind and ID are the place. The kind says what the secret is of.
+	// Kind and ID are the place. Kind says what the secret is for.
 	Kind, ID string
 	// Key is the ID of the key-encryption key.
 	Key  string
@@ -19,33 +19,34 @@ const KindSigningKey = "signing-key"
 
 // SigningKey is a key that signs JWTs.
 type SigningKey struct {
-	// Private is the private key. Its ID is the ID of the key.
+	// Private is the private key. Its ID is also the ID of the SigningKey.
 	Private Sealed
 	Created time.Time
-	// From and Until are when it signs.
+	// From and Until are the time in which the key signs.
 	From, Until time.Time
 }
 
-// Keys keeps encrypted secrets and the keys among them.
+// Keys stores encrypted secrets, and the keys that sign.
 type Keys interface {
 	Secrets
 	SigningKeys
 }
 
-// Secrets are all encrypted secrets, of each kind.
+// Secrets stores the encrypted secrets of all kinds.
 type Secrets interface {
-	// ListSealed returns up to limit secrets whose places come after one, in the order of kinds and IDs.
+	// ListSealed returns up to limit secrets after the place of one, ordered by kind and ID.
 	ListSealed(ctx context.Context, after Sealed, limit int) ([]Sealed, error)
-	// ReplaceSealed replaces a secret by itself, encrypted in another way. It reports false, and does nothing, if the secret is not as it was any more.
+	// ReplaceSealed replaces a secret by the same secret with another encryption. It reports false, and does nothing, if the stored secret is not was.
 	ReplaceSealed(ctx context.Context, was, is Sealed) (replaced bool, err error)
 }
 
-// SigningKeys keeps the keys that sign JWTs.
+// SigningKeys stores the keys that sign JWTs.
 type SigningKeys interface {
-	// AddSigningKey adds a key. It reports false, and does nothing, if there is one that signs until a later time than k.From: of several managers, one adds the next key.
+	// AddSigningKey adds a key. It reports false, and does nothing, if another key signs until a later time than k.From: so only one of several
+	// managers adds the next key.
 	AddSigningKey(ctx context.Context, k SigningKey) (added bool, err error)
 	// ListSigningKeys returns the keys in the order in which they sign.
 	ListSigningKeys(ctx context.Context) ([]SigningKey, error)
-	// DropSigningKeys deletes keys that signed until a time or an earlier one, with their private keys.
+	// DropSigningKeys deletes the keys that signed until a time at most, with their private keys.
 	DropSigningKeys(ctx context.Context, until time.Time) error
 }

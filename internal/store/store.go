@@ -1,5 +1,5 @@
-// Package store is what the manager keeps in a database: tokens, the code for the first administrator, encrypted keys, the answers for Idempotency-Keys, and the audit log. Tenants,
-// projects and apps are never in it: Git and the cluster have them.
+// Package store is the database of the manager: tokens, the code for the first administrator, encrypted keys, the answers for Idempotency-Keys, and
+// the audit log. Tenants, projects and apps are never in it, because Git and the cluster have them.
 package store
 
 import (
@@ -11,51 +11,52 @@ import (
 // Errors that callers compare with.
 var (
 	ErrNotFound = errors.New("the store has no such record")
-	// ErrAdministrated is returned by the functions for the first administrator while there is one.
+	// ErrAdministrated is returned by Setup if a token with the scope admin is valid.
 	ErrAdministrated = errors.New("there is a token with the scope admin")
-	// ErrTooMany is returned for a token of a tenant that has MaxTokensOfTenant valid ones.
+	// ErrTooMany is returned if a tenant already has MaxTokensOfTenant valid tokens.
 	ErrTooMany = errors.New("the tenant has too many valid tokens")
-	// ErrTooOften is returned for a token of a tenant that got MaxTokensOfDay in the day before.
+	// ErrTooOften is returned if a tenant got MaxTokensOfDay tokens in the last day.
 	ErrTooOften = errors.New("the tenant got too many tokens in a day")
 )
 
-// The bounds of what callers can make a store keep: how many valid tokens a tenant has, how many are made for it in a day, also if they are revoked at once, and how many
-// requests of a token are kept that have no answer.
+// The limits of what callers can store: the valid tokens of a tenant, the tokens that a tenant gets in a day, even if they are revoked at once, and
+// the unanswered requests of a token.
 const (
 	MaxTokensOfTenant = 500
 	MaxTokensOfDay    = 1000
 	MaxUnanswered     = 1000
 )
 
-// KeepEnded is how long a token is kept after it expired or was revoked, and the events of its creation and revocation if it wrote nothing.
+// KeepEnded is how long a token is kept after it expired or was revoked. If it wrote nothing, the events of its creation and revocation are kept
+// equally long.
 const KeepEnded = 30 * 24 * time.Hour
 
-// Token is a token of a program. The token itself is never stored.
+// Token is the record of a token of a program. The token itself is never stored.
 type Token struct {
 	ID   string
 	Name string
 	// Hash is the SHA-256 of the token.
 	Hash   []byte
 	Scopes []string
-	// Tenant is the tenant that all scopes are of, "" for the scope admin.
+	// Tenant is the tenant of all its scopes, "" for the scope admin.
 	Tenant  string
 	Created time.Time
-	// CreatedBy is the ID of the token that created this one, "setup" for that of the first administrator.
+	// CreatedBy is the ID of the token that created this one, or "setup" for the token of the first administrator.
 	CreatedBy string
 	Expires   time.Time
-	// LastUsed and Revoked are zero if it never was.
+	// LastUsed and Revoked are zero if that never happened.
 	LastUsed time.Time
 	Revoked  time.Time
 }
 
-// Event is a record of the audit log: a write that was made.
+// Event is a record of a write, in the audit log.
 type Event struct {
-	// ID is set by the store, and increases with each event.
+	// ID is set by the store. A later event has a greater ID.
 	ID int64
 	At time.Time
 	// Actor is the ID of the caller's token, or "setup".
 	Actor string
-	// Action is the operation, such as createToken. Object is what it was made on.
+	// Action is the operation, such as createToken. Object is the object of the write.
 	Action string
 	Object string
 	// Tenant is the tenant of the object, "" if it has none.
@@ -66,11 +67,11 @@ type Event struct {
 	Commit string
 }
 
-// Request is a request with an Idempotency-Key, and what it was answered.
+// Request is a request with an Idempotency-Key, and its answer.
 type Request struct {
-	// Caller is the ID of the caller's token. Each has keys of its own.
+	// Caller is the ID of the token of the caller. Keys of different callers are independent.
 	Caller, Key string
-	// Hash is made of what is requested: the same key with another hash is a mistake of the caller.
+	// Hash is derived from the content of the request: the same key with another hash is a mistake of the caller.
 	Hash    []byte
 	Created time.Time
 	// Expires is when the key is forgotten.
@@ -79,46 +80,47 @@ type Request struct {
 	Answer []byte
 }
 
-// Requests keeps requests with an Idempotency-Key.
+// Requests stores requests with an Idempotency-Key.
 type Requests interface {
-	// BeginRequest keeps a request, unless there is one with its key that has not expired at r.Created. It returns the one that is kept. Of those of its caller that have no
-	// answer it forgets the oldest beyond MaxUnanswered.
+	// BeginRequest stores a request, unless there is one with the same key that has not expired at r.Created. It returns the stored one. If the caller
+	// has more than MaxUnanswered requests without an answer, it deletes the oldest of them.
 	BeginRequest(ctx context.Context, r Request) (Request, error)
-	// FinishRequest keeps the answer to a request, and its event, in one transaction. If there is an answer, it keeps that, and records nothing.
+	// FinishRequest stores the answer to a request and its event, in one transaction. If the request already has an answer, it changes nothing.
 	FinishRequest(ctx context.Context, r Request, e Event) error
-	// ForgetRequest forgets a request that has no answer, so that its key is free.
+	// ForgetRequest deletes a request that has no answer, so that its key can be used again.
 	ForgetRequest(ctx context.Context, r Request) error
 }
 
-// Tokens keeps tokens. Each write records its event in the same transaction.
+// Tokens stores tokens. Each write records its event in the same transaction.
 type Tokens interface {
-	// CreateToken returns ErrTooMany if the tenant may have no more that are valid at t.Created, and ErrTooOften if it may get no more in the day before.
+	// CreateToken returns ErrTooMany if the tenant has too many tokens that are valid at t.Created, and ErrTooOften if it got too many in the day
+	// before.
 	CreateToken(ctx context.Context, t Token, e Event) error
-	// TokenByHash returns ErrNotFound if there is none. It also returns those that expired or were revoked.
+	// TokenByHash also returns a token that expired or was revoked. It returns ErrNotFound if there is none.
 	TokenByHash(ctx context.Context, hash []byte) (Token, error)
-	// ListTokens returns up to limit tokens whose IDs are greater than after, in the order of IDs. of "" lists those of all tenants.
+	// ListTokens returns up to limit tokens whose IDs are greater than after, ordered by ID. It lists the tokens of all tenants if of is "".
 	ListTokens(ctx context.Context, of, after string, limit int) ([]Token, error)
-	// RevokeToken revokes a token, of a tenant unless of is "". It returns ErrNotFound if there is no such token, and records nothing if it was
-	// revoked before.
+	// RevokeToken revokes a token of a tenant, or of any if of is "". It returns ErrNotFound if there is no such token, and records nothing if the
+	// token was revoked before.
 	RevokeToken(ctx context.Context, of, id string, e Event) error
 	// UseToken records when a token was last used.
 	UseToken(ctx context.Context, id string, at time.Time) error
 }
 
-// Setup keeps the hash of the one-time code by which the first administrator gets a token.
+// Setup stores the hash of the one-time code with which the first administrator gets a token.
 type Setup interface {
 	// OfferSetup replaces the code. It returns ErrAdministrated while a token with the scope admin is valid at now.
 	OfferSetup(ctx context.Context, hash []byte, now, expires time.Time) error
-	// ClaimSetup creates a token and forgets the code, in one transaction. It returns ErrNotFound if the code is another one or expired at
-	// t.Created, and ErrAdministrated as OfferSetup.
+	// ClaimSetup creates a token and deletes the code, in one transaction. It returns ErrNotFound if the code is wrong or expired at t.Created, and
+	// ErrAdministrated if a token with the scope admin is valid then.
 	ClaimSetup(ctx context.Context, hash []byte, t Token, e Event) error
 }
 
-// Audit is the audit log. What is kept here is recorded with its write; RecordEvent is for writes that are made elsewhere.
+// Audit is the audit log. Writes to the store record their events themselves; RecordEvent is for writes elsewhere.
 type Audit interface {
 	RecordEvent(ctx context.Context, e Event) error
-	// ListEvents returns up to limit events whose IDs are less than before, the newest first; before 0 begins with the newest. of "" lists those of
-	// all tenants.
+	// ListEvents returns up to limit events whose IDs are less than before, the newest first; with before 0 it begins with the newest. It lists the
+	// events of all tenants if of is "".
 	ListEvents(ctx context.Context, of string, before int64, limit int) ([]Event, error)
 }
 
@@ -131,7 +133,7 @@ type Store interface {
 	Database
 }
 
-// Records are what is kept of requests and what happens.
+// Records stores requests, events, and what webhooks need.
 type Records interface {
 	Requests
 	Audit
@@ -139,21 +141,21 @@ type Records interface {
 	Webhooks
 }
 
-// Sweeper removes what is of no use any more.
+// Sweeper deletes what nobody needs any more.
 type Sweeper interface {
-	// Sweep removes tokens that ended KeepEnded before, with the events about them, and requests that expired or whose caller's token ended. Events about tenants, projects and
-	// apps stay.
+	// Sweep deletes tokens that ended more than KeepEnded ago, with the events about them. It deletes requests that expired, and requests of tokens
+	// that ended. Events about tenants, projects and apps stay.
 	Sweep(ctx context.Context, now time.Time) error
 }
 
-// Leads are who of several managers on one database does what only one should do at a time.
+// Leads elects the one of several managers on a database that does what only one may do at a time.
 type Leads interface {
-	// Lead runs do unless another one leads in what is named so, and reports whether it did. The context of do ends when the lead is lost, as when the database does not answer. In a
-	// database of one manager, that one always leads.
+	// Lead calls do unless another manager has the lead of this name, and reports whether it called it. The context of do ends if the lead is lost,
+	// such as because the database does not answer. If only one manager can use the database, it always leads.
 	Lead(ctx context.Context, name string, do func(context.Context) error) (led bool, err error)
 }
 
-// Database is where a Store keeps what it has.
+// Database is the database behind a Store.
 type Database interface {
 	Leads
 	Ping(ctx context.Context) error

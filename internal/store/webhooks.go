@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// KindWebhookSecret is the kind of the secrets that sign what is sent to webhooks.
+// KindWebhookSecret is the kind of the secrets that sign messages to webhooks.
 const KindWebhookSecret = "webhook-secret"
 
-// ErrTooManyWebhooks is returned for a webhook of a tenant, or of the platform, that has MaxWebhooks.
+// ErrTooManyWebhooks is returned if a tenant, or the platform, already has MaxWebhooks.
 var ErrTooManyWebhooks = errors.New("there are too many webhooks")
 
-// The bounds of what is kept of webhooks: how many a tenant has, and the platform; how many messages wait for one, beyond which the oldest are parked; and how many of those that do not
-// wait any more are kept of one, delivered and parked ones each.
+// The limits of webhooks: webhooks of a tenant, or of the platform; waiting messages of a webhook, beyond which the oldest are parked; and delivered,
+// and parked, messages that are kept of a webhook.
 const (
 	MaxWebhooks  = 20
 	MaxWaiting   = 5000
@@ -22,7 +22,7 @@ const (
 	MaxParked    = 1000
 )
 
-// ParkedEvery is how often the audit log has an event about parked messages of one webhook, at most.
+// ParkedEvery is the minimum time between two events in the audit log about parked messages of a webhook.
 const ParkedEvery = time.Hour
 
 // Webhook is an endpoint that gets messages.
@@ -31,9 +31,10 @@ type Webhook struct {
 	// Tenant is the tenant whose messages it gets, "" for those of all tenants and of the platform, or OfEarlier of one.
 	Tenant string
 	URL    string
-	// Types are those of the messages that it gets: all of a group as "app.*", or all as "*".
+	// Types are the types of messages that it gets: "app.*" is a whole group, "*" is all.
 	Types []string
-	// Disabled: it gets no new messages, and those that wait for it wait on. DisabledReason is why the manager disabled it, "" if somebody else did.
+	// Disabled is true if it gets no new messages; its waiting messages keep waiting. DisabledReason says why the manager disabled it, "" if somebody
+	// else did.
 	Disabled       bool
 	DisabledReason string
 	Created        time.Time
@@ -43,7 +44,7 @@ type Webhook struct {
 	PreviousUntil    time.Time
 }
 
-// earlier is before the name of a tenant that was deleted. No name of a tenant has it.
+// earlier precedes the name of a deleted tenant. No name of a tenant has this character.
 const earlier = "~"
 
 // OfEarlier returns whose the webhooks of a tenant are once another tenant of the same name was created: nobody's, so only administrators see them. They may say that it is the same tenant.
@@ -65,7 +66,7 @@ func (w Webhook) Wants(kind string) bool {
 	return false
 }
 
-// Message is something that happened.
+// Message is a message about an event.
 type Message struct {
 	// ID is the same for all webhooks, and each time that the message is sent.
 	ID string
@@ -73,7 +74,7 @@ type Message struct {
 	Type string
 	// Tenant is whose it is, "" for the platform's.
 	Tenant string
-	// Object is what it happened to, such as app/acme/shop/web: messages about one object are sent in their order.
+	// Object is the object of the event, such as app/acme/shop/web. Messages about one object are sent in order.
 	Object string
 	At     time.Time
 	Body   []byte
@@ -84,10 +85,10 @@ type DeliveryState string
 
 // The states of a Delivery.
 const (
-	// Waiting is sent when it is due, again and again.
+	// A waiting message is sent when it is due, again and again.
 	Waiting   DeliveryState = "waiting"
 	Delivered DeliveryState = "delivered"
-	// Parked is not sent any more, unless somebody asks for it.
+	// A parked message is not sent any more, unless somebody asks for it.
 	Parked DeliveryState = "parked"
 )
 
@@ -101,7 +102,7 @@ type Delivery struct {
 	Attempts int
 	// Since is when it began to wait.
 	Since time.Time
-	// Due is when it is sent next, if it is waiting.
+	// Due is when it is sent next, if it waits.
 	Due time.Time
 	// Tried is when it was sent last, zero if it never was.
 	Tried time.Time
@@ -110,7 +111,7 @@ type Delivery struct {
 	Answer string
 }
 
-// Claim is that one sender sends some deliveries until a time. Nobody else does meanwhile, and afterwards anybody may: the sender was killed.
+// Claim gives one sender the right to send some deliveries, until a time. Afterwards any sender may claim them, because the first one was killed.
 type Claim struct {
 	// By is made anew for each claim.
 	By         string
@@ -120,7 +121,7 @@ type Claim struct {
 // DueWebhook is a webhook with messages that are due.
 type DueWebhook struct{ ID, Tenant string }
 
-// Outcome is how an attempt ended.
+// Outcome is the result of an attempt.
 type Outcome struct {
 	// Delivery as it is after the attempt.
 	Delivery
@@ -131,7 +132,7 @@ type Outcome struct {
 	GoneURL string
 }
 
-// Webhooks keeps webhooks and what is sent to them.
+// Webhooks stores webhooks and their messages.
 type Webhooks interface {
 	Endpoints
 	Outbox
@@ -139,52 +140,55 @@ type Webhooks interface {
 	Observations
 }
 
-// Endpoints keeps webhooks. of is a tenant, or "" for webhooks of any.
+// Endpoints stores webhooks. of is a tenant, or "" for webhooks of any tenant.
 type Endpoints interface {
-	// CreateWebhook returns ErrTooManyWebhooks if its tenant has MaxWebhooks.
+	// CreateWebhook returns ErrTooManyWebhooks if the tenant already has MaxWebhooks.
 	CreateWebhook(ctx context.Context, w Webhook, e Event) error
 	// ListWebhooks returns up to limit webhooks whose IDs come after one, in the order of IDs.
 	ListWebhooks(ctx context.Context, of, after string, limit int) ([]Webhook, error)
 	// GetWebhook returns ErrNotFound if there is none.
 	GetWebhook(ctx context.Context, of, id string) (Webhook, error)
-	// ChangeWebhook changes a webhook in one transaction, and returns it as it is then. Secrets that it does not have any more are deleted. What waits for one that is enabled waits since e.At.
-	// If change fails, its error is returned and nothing is changed.
+	// ChangeWebhook changes a webhook in one transaction, and returns the result. It deletes secrets that the webhook does not have any more. If it
+	// enables the webhook, waiting messages begin to wait anew at e.At. If change fails, its error is returned and nothing is changed.
 	ChangeWebhook(ctx context.Context, of, id string, change func(*Webhook) error, e Event) (Webhook, error)
 	// DeleteWebhook deletes a webhook with its secrets and deliveries. It returns ErrNotFound if there is none.
 	DeleteWebhook(ctx context.Context, of, id string, e Event) error
 }
 
-// Outbox is what senders need.
+// Outbox is the part of the store that sends messages.
 type Outbox interface {
 	// ListDue returns the webhooks with messages that may be sent now.
 	ListDue(ctx context.Context, now time.Time) ([]DueWebhook, error)
-	// ClaimDeliveries claims up to limit messages for a webhook that are due. Only the oldest message that waits about an object is.
+	// ClaimDeliveries claims up to limit messages for a webhook that are due. Of the messages about one object, only the oldest one that waits can be
+	// due.
 	ClaimDeliveries(ctx context.Context, webhook string, c Claim, limit int) ([]Delivery, error)
-	// FinishAttempt records how an attempt ended, unless somebody else claimed the delivery meanwhile. If messages are parked, or the webhook is disabled, it records an event.
+	// FinishAttempt records the result of an attempt, unless another sender claimed the delivery meanwhile. It records an event if it parks messages
+	// or disables the webhook.
 	FinishAttempt(ctx context.Context, o Outcome) error
-	// ReleaseDelivery gives up what was claimed and not sent.
+	// ReleaseDelivery ends the claim of a delivery that was not sent.
 	ReleaseDelivery(ctx context.Context, id int64, claim string) error
-	// CountDeliveries returns how many there are of each state.
+	// CountDeliveries returns the number of deliveries in each state.
 	CountDeliveries(ctx context.Context) (map[DeliveryState]int, error)
 }
 
-// Deliveries are read by who has the webhook.
+// Deliveries is the part of the store for the owners of webhooks.
 type Deliveries interface {
 	// EnqueueFor writes a message for one webhook, whatever types it wants. It returns ErrTooManyWaiting if MaxWaiting wait for it.
 	EnqueueFor(ctx context.Context, webhook string, m Message, e Event) (Delivery, error)
-	// ListDeliveries returns up to limit deliveries of a webhook whose IDs are less than before, the newest first; before 0 begins with the newest. state "" is any.
+	// ListDeliveries returns up to limit deliveries of a webhook whose IDs are less than before, the newest first; with before 0 it begins with the
+	// newest. It lists all states if state is "".
 	ListDeliveries(ctx context.Context, webhook string, state DeliveryState, before int64, limit int) ([]Delivery, error)
 	// Redeliver sends a delivery again now, and tries it for as long as a new one. Newer messages about its object wait for it. It returns ErrNotFound if the webhook has no such delivery.
 	Redeliver(ctx context.Context, webhook string, id int64, e Event) (Delivery, error)
 }
 
-// ErrTooManyWaiting is returned for a message to a webhook for which MaxWaiting wait.
+// ErrTooManyWaiting is returned if MaxWaiting messages already wait for the webhook.
 var ErrTooManyWaiting = errors.New("too many messages wait for the webhook")
 
-// ObservedState is the state in which an object was observed last.
+// ObservedState is the last observed state of an object.
 type ObservedState struct{ Object, State string }
 
-// StateChange is that an object is in another state. From or To is "" if it was not there before, or is not there any more.
+// StateChange is a change of the state of an object. From is "" if the object is new, To is "" if it was deleted.
 type StateChange struct {
 	Object, From, To string
 	// Messages are about the change, in their order.
@@ -195,11 +199,12 @@ type StateChange struct {
 	NewTenantAt time.Time
 }
 
-// Observations keeps the states of the objects of the cluster, so that webhooks are told of what happened while nobody watched, and of nothing twice.
+// Observations stores the states of the objects of the cluster, so that webhooks get messages about what happened while no manager ran, and no message
+// twice.
 type Observations interface {
 	// ListStates returns up to limit states whose objects come after one, in the order of objects.
 	ListStates(ctx context.Context, after string, limit int) ([]ObservedState, error)
-	// RecordChanges records changes, and enqueues their messages for all webhooks that want them, in one transaction. It leaves out a change of an object whose state is not From, because another
-	// manager recorded a change of it, and returns these objects.
+	// RecordChanges records changes, and enqueues their messages for all webhooks that want them, in one transaction. It skips a change if the stored
+	// state of the object is not From, because another manager recorded a change, and returns these objects.
 	RecordChanges(ctx context.Context, changes []StateChange) (conflicts []string, err error)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Role is what a scope lets its holder be.
+// Role is what the holder of a scope may act as.
 type Role string
 
 // The roles. docs/api/roles.md has what each may do.
@@ -23,13 +23,14 @@ const (
 	ProjectDeploy Role = "project:deploy"
 )
 
-// Scope is a role, and where it counts: Admin everywhere, a role of tenants in a Tenant, one of projects in a Project of a Tenant.
+// Scope is a role and the place where it counts: Admin counts everywhere, a role of tenants in one Tenant, a role of projects in one Project of a
+// Tenant.
 type Scope struct {
 	Role            Role
 	Tenant, Project string
 }
 
-// Names are as in gitops/layout: no dash in a tenant's, a DNS label for a project's.
+// Names follow the rules of gitops/layout: the name of a tenant has no dash, and the name of a project is a DNS label.
 var scopePattern = regexp.MustCompile(`^(?:admin|tenant:([a-z][a-z0-9]{0,19}):(view|edit|admin)|project:([a-z][a-z0-9]{0,19})/([a-z0-9](?:[-a-z0-9]{0,33}[a-z0-9])?):(view|edit|deploy))$`)
 
 // noTenants are names that no Tenant may have.
@@ -64,12 +65,12 @@ func (s Scope) String() string {
 	return string(s.Role)
 }
 
-// reaches reports whether the scope counts at a place: the platform if tenant is "", a whole tenant if project is "".
+// reaches reports whether the scope counts at a place. The place is the platform if tenant is "", and a whole tenant if project is "".
 func (s Scope) reaches(tenant, project string) bool {
 	return s.Role == Admin || s.Tenant == tenant && (s.Project == "" || s.Project == project)
 }
 
-// Grant is what a caller holds.
+// Grant has all scopes of a caller.
 type Grant []Scope
 
 // Parse reads scopes.
@@ -85,8 +86,8 @@ func Parse(texts []string) (Grant, error) {
 	return all, nil
 }
 
-// Tenant returns the tenant that all scopes are of, "" if one of them is Admin. It reports false if they are of several tenants, if Admin is not
-// alone, or if there is none.
+// Tenant returns the tenant of all scopes, "" for Admin. It reports false if the scopes belong to several tenants, if Admin is not the only scope, or
+// if there is no scope.
 func (g Grant) Tenant() (string, bool) {
 	if len(g) == 0 {
 		return "", false
@@ -99,7 +100,7 @@ func (g Grant) Tenant() (string, bool) {
 	return g[0].Tenant, true
 }
 
-// Tenants returns the tenants that the scopes are of, each once; one of them is "" for Admin.
+// Tenants returns the tenants of the scopes, each once. For Admin it contains "".
 func (g Grant) Tenants() (all []string) {
 	for _, scope := range g {
 		if !slices.Contains(all, scope.Tenant) {
@@ -124,7 +125,8 @@ func (g Grant) Knows(tenant string) bool {
 	return slices.ContainsFunc(g, func(s Scope) bool { return s.Role == Admin || s.Tenant == tenant })
 }
 
-// Covers reports whether the caller may pass a scope on: administrators any, and administrators of a tenant those of their tenant.
+// Covers reports whether the caller may give a scope to somebody else: administrators may give any scope, administrators of a tenant the scopes of
+// their tenant.
 func (g Grant) Covers(wanted Scope) bool {
 	for _, scope := range g {
 		if scope.Role == Admin || scope.Role == TenantAdmin && wanted.Tenant == scope.Tenant {

@@ -1,12 +1,12 @@
 package access
 
-// Resource is a kind of things that operations are about.
+// Resource is a kind of thing that operations read or change.
 type Resource string
 
 // Verb is what an operation does to a resource.
 type Verb string
 
-// The resources and verbs of the operations that there are.
+// The resources and verbs of all operations.
 const (
 	Caller Resource = "caller"
 	Tokens Resource = "tokens"
@@ -38,12 +38,12 @@ func only(these ...Role) roles {
 	return all
 }
 
-// table is the only place that says who may do what. What is not in it is forbidden. A role of tenants or projects counts only in its own; where
-// the caller may not even read, the answer is as if there were nothing.
+// table is the only place that says who may do what. What is not in it is forbidden. A role of a tenant or project counts only there. A caller who may
+// not even read a thing gets the answer for a thing that does not exist.
 var table = map[Resource]map[Verb]roles{
-	// What the caller itself is and holds.
+	// The caller, with its own scopes.
 	Caller: {Read: only(Roles...)},
-	// A token of another tenant, and of the platform, is invisible.
+	// Tokens of other tenants, and of the platform, are invisible.
 	Tokens: {
 		Read:   only(Admin, TenantAdmin),
 		Create: only(Admin, TenantAdmin),
@@ -51,16 +51,16 @@ var table = map[Resource]map[Verb]roles{
 	},
 	// A JWT has a role in one project.
 	JWTs: {Create: only(Admin, TenantAdmin)},
-	// What was written, by whom and from where.
+	// The audit log.
 	Audit: {Read: only(Admin, TenantAdmin)},
-	// A tenant's settings limit the tenant, so it does not write them.
+	// The settings of a tenant limit it, so the tenant does not write them.
 	Tenants: {
 		Read:   only(Admin, TenantView, TenantEdit, TenantAdmin),
 		Create: only(Admin),
 		Update: only(Admin),
 		Delete: only(Admin),
 	},
-	// Of a list, each caller gets those projects that are its own. Who may update also reads the file.
+	// A list has only the projects that the caller may read. Who may update a project also reads its file.
 	Projects: {
 		Read:   only(Roles...),
 		Create: only(Admin, TenantEdit, TenantAdmin),
@@ -73,7 +73,7 @@ var table = map[Resource]map[Verb]roles{
 		Update: only(Admin, TenantEdit, TenantAdmin, ProjectEdit, ProjectDeploy),
 		Delete: only(Admin, TenantEdit, TenantAdmin, ProjectEdit),
 	},
-	// Webhooks of a tenant get what happens to all of it. Those of the platform, and of other tenants, are invisible.
+	// Webhooks of a tenant get messages about everything in it. Webhooks of the platform, and of other tenants, are invisible.
 	Webhooks: {
 		Read:   only(Admin, TenantAdmin),
 		Create: only(Admin, TenantAdmin),

@@ -1,4 +1,4 @@
-// Package api is the handler of the management API: the operations, the OpenAPI document made of them, and what every request passes before.
+// Package api is the handler of the management API: the operations, their OpenAPI document, and the checks that every request passes first.
 package api
 
 import (
@@ -38,10 +38,10 @@ import (
 	"github.com/kubeop/kubeop/internal/version"
 )
 
-// MaxBody is the size from which on a request's body is refused, in bytes: huma's default.
+// MaxBody is the size, in bytes, from which on the body of a request is refused. It is the default of huma.
 const MaxBody = 1 << 20
 
-// Options is what the API consists of, and what it is limited to.
+// Options has the parts of the API and its limits.
 type Options struct {
 	Log      logr.Logger
 	Registry prometheus.Registerer
@@ -49,25 +49,25 @@ type Options struct {
 	Store    store.Store
 	// Signing signs the JWTs of projects; nil signs none.
 	Signing *signing.Keys
-	// Issuers knows the ID tokens of people, nil if there are none, and Owners their scopes.
+	// Issuers verifies the ID tokens of people, nil if there are none. Owners has the scopes of people.
 	Issuers *oidc.Issuers
 	Owners  *owners.Owners
 	// Live reads the cluster.
 	Live *live.Operations
-	// Repositories are written to, and have the history of apps.
+	// Repositories takes the writes, and has the history of apps.
 	Repositories Repositories
-	// Pods are read for their logs; nil: the manager may not.
+	// Pods reads the logs of pods. It is nil if the manager may not read them.
 	Pods corev1client.PodsGetter
-	// Webhooks has the way to webhooks; nil: nothing is sent.
+	// Webhooks sends messages to webhooks. If it is nil, nothing is sent.
 	Webhooks *webhooks.Operations
-	// RequestsPerSecond and Burst limit each address, and each token.
+	// RequestsPerSecond and Burst limit the requests of each address, and of each token.
 	RequestsPerSecond float64
 	Burst             int
 	Proxies           request.Proxies
 	Now               func() time.Time
 }
 
-// Repositories are those of all operations.
+// Repositories has what all operations need of repositories.
 type Repositories interface {
 	writes.Repositories
 	history.Repositories
@@ -124,7 +124,7 @@ func limitTime(ctx huma.Context, next func(huma.Context)) {
 	next(huma.WithContext(ctx, limited))
 }
 
-// settings are those of huma. Its pages are not served: they load scripts from the internet.
+// settings returns the settings of huma. The pages of huma are not served, because they load scripts from the internet.
 func settings() huma.Config {
 	c := huma.DefaultConfig("kubeop", version.Version)
 	c.Info.Description = "The management API of kubeop. Answers from 400 on are problem details (RFC 9457) with a stable code."
@@ -142,7 +142,7 @@ func settings() huma.Config {
 	return c
 }
 
-// serveDocument serves the OpenAPI document, and a page made of it. Both are made once, after the last operation is registered.
+// serveDocument serves the OpenAPI document and a page that shows it. Call it after the last operation is registered, because it makes both only once.
 func serveDocument(mux *http.ServeMux, document *huma.OpenAPI) error {
 	text, err := json.Marshal(document)
 	if err != nil {
@@ -165,7 +165,7 @@ func serveDocument(mux *http.ServeMux, document *huma.OpenAPI) error {
 	return nil
 }
 
-// secure sets headers for browsers that read an answer.
+// secure sets headers that protect browsers.
 func secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -176,7 +176,7 @@ func secure(next http.Handler) http.Handler {
 	})
 }
 
-// limitBody refuses bodies that say that they are too large, and ends those that do not say it.
+// limitBody refuses a body whose Content-Length is too large, and stops reading a body without a Content-Length at the limit.
 func limitBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength >= MaxBody {
@@ -184,13 +184,13 @@ func limitBody(next http.Handler) http.Handler {
 			problem.New(problem.TooLarge, fmt.Sprintf("A body has to have less than %d bytes.", MaxBody)).Write(w, request.ID(r.Context()))
 			return
 		}
-		// huma answers 413 when it has read as much as it may. This one is for handlers that read by themselves.
+		// huma answers 413 once it has read MaxBody bytes. This limit is for handlers that read the body themselves.
 		r.Body = body{http.MaxBytesReader(w, r.Body, MaxBody+1)}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// body tells errors of the client from those of the manager.
+// body marks the errors of reading that the client caused, to distinguish them from errors of the manager.
 type body struct{ io.ReadCloser }
 
 // Read implements io.Reader.
@@ -202,7 +202,7 @@ func (b body) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// orNotFound answers with problems where the mux finds no handler.
+// orNotFound answers with a Problem if the mux has no handler for a request.
 func orNotFound(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler, pattern := mux.Handler(r)
@@ -222,7 +222,7 @@ func orNotFound(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// refusal records how the mux refuses a request, and drops its text.
+// refusal is a ResponseWriter that keeps the status and the headers with which the mux refuses a request, and discards the text.
 type refusal struct {
 	header http.Header
 	status int

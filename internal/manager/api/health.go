@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/readiness"
 )
 
-// NewHealth returns the handler of the address for probes and Prometheus: it has no limit of requests, and serves /metrics.
+// NewHealth returns the handler of the address for probes and Prometheus. It serves /metrics, and does not limit requests.
 func NewHealth(checks *readiness.Checks, metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
 	registerServer(humago.New(mux, settings()), checks)

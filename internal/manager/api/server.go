@@ -12,7 +12,7 @@ import (
 	"github.com/kubeop/kubeop/internal/version"
 )
 
-// build is the body of GET /version, with the same fields as that of the operator.
+// build is the body of GET /version. It has the same fields as /version of the operator.
 type build struct {
 	Service string `json:"service" example:"kubeop-manager"`
 	Version string `json:"version" example:"v0.1.0"`
@@ -31,7 +31,7 @@ type ready struct {
 
 type answered[T any] struct{ Body T }
 
-// registerServer registers what every caller may ask of the server itself, without a token.
+// registerServer registers the operations about the server itself, which need no token.
 func registerServer(api huma.API, checks *readiness.Checks) {
 	huma.Register(api, huma.Operation{
 		OperationID: "getVersion", Method: http.MethodGet, Path: "/version", Tags: []string{"Server"},

@@ -22,7 +22,7 @@ var page string
 //go:embed page.css
 var style string
 
-// Policy is the Content-Security-Policy of the page: nothing but its own style.
+// Policy is the Content-Security-Policy of the page. It allows only the style of the page itself.
 var Policy = func() string {
 	sum := sha256.Sum256([]byte(style))
 	return "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
@@ -64,7 +64,7 @@ func Render(document *huma.OpenAPI) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// sections returns the operations by their first tag, in the order of their paths.
+// sections groups the operations by their first tag, in the order of their paths.
 func sections(document *huma.OpenAPI) []section {
 	byTag := map[string][]operation{}
 	for path, item := range document.Paths {
@@ -116,10 +116,10 @@ func content(document *huma.OpenAPI, of map[string]*huma.MediaType) []field {
 	return nil
 }
 
-// maxDepth bounds what is listed of a schema that contains itself.
+// maxDepth limits how deep the page shows a schema, because a schema may contain itself.
 const maxDepth = 6
 
-// fields lists what a schema has, nested fields with the path to them.
+// fields lists the fields of a schema. Nested fields have their whole path.
 func fields(document *huma.OpenAPI, schema *huma.Schema, below string, depth int) (all []field) {
 	schema = resolve(document, schema)
 	if depth > maxDepth {

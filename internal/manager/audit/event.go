@@ -2,7 +2,7 @@ package audit
 
 import "time"
 
-// Event is a write that was made.
+// Event is a record of one write.
 type Event struct {
 	ID        int64     `json:"id"`
 	At        time.Time `json:"at"`

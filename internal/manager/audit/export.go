@@ -29,13 +29,13 @@ type exportQuery struct {
 	Since  int64  `query:"since" minimum:"0" doc:"Answer only events with a greater id, such as the greatest one that the caller has."`
 }
 
-// export is answered as text: the events are on lines, and so in no list.
+// export is the answer as text: one event on each line, not a JSON list.
 type export struct {
 	Next string `header:"X-Next-Cursor" doc:"The cursor of the next part. It is not there after the last one."`
 	Body func(huma.Context)
 }
 
-// registerExport registers the operation for programs that keep the log elsewhere.
+// registerExport registers the operation for programs that copy the log to another place.
 func registerExport(api huma.API, log store.Audit) {
 	huma.Register(api, huma.Operation{
 		OperationID: "exportAudit", Method: http.MethodGet, Path: "/v1/audit/export", Summary: "The audit log as JSON lines, the newest first",
@@ -59,7 +59,7 @@ func registerExport(api huma.API, log store.Audit) {
 	})
 }
 
-// exported writes events on lines, down to the one that the caller has.
+// exported writes each event on its own line, and stops before the event that the caller already has.
 func exported(q *exportQuery, found []store.Event) (*export, error) {
 	for i, e := range found {
 		if e.ID <= q.Since {

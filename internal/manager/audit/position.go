@@ -7,7 +7,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
-// position returns the id of the event that the page before ended with, 0 for none.
+// position returns the ID of the last event of the previous page, 0 for the first page.
 func position(q page.Query) (int64, error) {
 	key, err := q.Key()
 	if err != nil || key == "" {

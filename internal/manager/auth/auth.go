@@ -28,21 +28,21 @@ const scheme = "token"
 // Required is the Security of an operation that only callers with a token may use.
 var Required = []map[string][]string{{scheme: {}}}
 
-// useEvery is how exact the last use of a token is: a write for each request would be more than the request.
+// useEvery is the precision with which the last use of a token is recorded: a write for each request would cost more than the request.
 const useEvery = time.Minute
 
-// Caller is who sent a request.
+// Caller is the sender of a request.
 type Caller struct {
 	Token store.Token
 	Grant access.Grant
 	again func(context.Context) *problem.Problem
-	// email is "" for programs.
+	// email is empty for programs.
 	email string
-	// share is whose limit of requests counts, "" for one of its own.
+	// share names the rate limit that the caller shares with others, "" if the caller has its own.
 	share string
 }
 
-// Again asks the store again, for an answer that goes on for long. It returns why the caller may not get more of it.
+// Again checks the rights of the caller once more, while a long answer is sent. It returns a Problem if the caller may not read any more of it.
 func (c Caller) Again(ctx context.Context) *problem.Problem {
 	if c.again == nil {
 		return problem.New(problem.Unauthenticated, "")
@@ -52,26 +52,26 @@ func (c Caller) Again(ctx context.Context) *problem.Problem {
 
 type callerKey struct{}
 
-// Of returns the caller of an operation that requires one. The zero Caller may do nothing.
+// Of returns the caller in the context of an operation that requires one. The zero Caller may do nothing.
 func Of(ctx context.Context) Caller {
 	caller, _ := ctx.Value(callerKey{}).(Caller)
 	return caller
 }
 
-// Event begins the record of a write.
+// Event returns the record of a write, with the caller and the time filled in.
 func (c Caller) Event(ctx context.Context, now time.Time, action, object string) store.Event {
 	return store.Event{At: now, Actor: c.Token.ID, Action: action, Object: object, Tenant: c.Token.Tenant, Address: request.Address(ctx), RequestID: request.ID(ctx)}
 }
 
-// Authenticator knows the tokens.
+// Authenticator verifies tokens.
 type Authenticator struct {
 	Tokens store.Tokens
-	// Projects knows the JWTs of projects.
+	// Projects verifies the JWTs of projects.
 	Projects *signing.Keys
-	// Issuers knows the ID tokens of people, nil if there are none, and Owners their scopes.
+	// Issuers verifies the ID tokens of people, nil if there are none. Owners has the scopes of people.
 	Issuers *oidc.Issuers
 	Owners  *owners.Owners
-	// Limit returns what to answer to a caller who sent too many requests; nil if it did not.
+	// Limit returns a Problem if the caller sent too many requests, otherwise nil.
 	Limit func(id string) *problem.Problem
 	Now   func() time.Time
 
@@ -112,7 +112,7 @@ func (a *Authenticator) Middleware(api huma.API) func(huma.Context, func(huma.Co
 	}
 }
 
-// caller returns who holds the token of a header. Only its holder learns that a token expired or was revoked.
+// caller returns the holder of the token in a header. The answer says that a token expired or was revoked only to its holder.
 func (a *Authenticator) caller(ctx context.Context, header string) (Caller, *problem.Problem) {
 	kind, text, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(kind, "Bearer") {
@@ -133,7 +133,7 @@ func (a *Authenticator) caller(ctx context.Context, header string) (Caller, *pro
 	return Caller{}, problem.New(problem.Unauthenticated, invalidJWT)
 }
 
-// What is told to who has no valid token. Why a JWT is invalid would help only to forge one.
+// The answers to a caller without a valid token. They do not say why a JWT is invalid, because that would help only to forge one.
 const (
 	noToken    = "The header Authorization has no token of kubeop."
 	invalidJWT = "The JWT is not one that the manager takes, or it is not valid."
@@ -158,7 +158,7 @@ func (a *Authenticator) callerOf(ctx context.Context, hash []byte) (Caller, *pro
 		return Caller{}, problem.New(problem.Unauthenticated, "The scopes of the token are unknown to this version.")
 	}
 	if fromStore && now.Sub(held.LastUsed) >= useEvery {
-		// The request does not depend on it: a store that is full still says who the caller is.
+		// The request goes on if this fails: a full store can still tell who the caller is.
 		if err := a.Tokens.UseToken(ctx, held.ID, now); err != nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "Recording the use of a token", "token", held.ID)
 		}
@@ -170,7 +170,7 @@ func (a *Authenticator) callerOf(ctx context.Context, hash []byte) (Caller, *pro
 	return Caller{Token: held, Grant: grant, again: again}, nil
 }
 
-// held returns a token from the store or, while the store fails, as the store answered it shortly before.
+// held returns a token from the store. While the store fails, it returns what the store answered shortly before.
 func (a *Authenticator) held(ctx context.Context, hash []byte) (t store.Token, fromStore bool, err error) {
 	limited := ctx
 	if a.memory.has(hash) {

@@ -8,20 +8,21 @@ import (
 )
 
 const (
-	// confirmedWithin is how long before the store failed it has to have answered that a token is valid, for the token to stay so meanwhile.
+	// confirmedWithin limits which tokens stay valid while the store fails: the store has to have confirmed them at most this long before it failed.
 	confirmedWithin = time.Minute
-	// maxOutage is how long a failing store is done without: another manager may have revoked a token since.
+	// maxOutage is how long tokens are accepted while the store fails: another manager may have revoked a token since.
 	maxOutage = time.Hour
-	// lookupTimeout is how long the store is waited for if the token is remembered.
+	// lookupTimeout is how long to wait for the store if the token is in memory.
 	lookupTimeout = time.Second
 	maxRemembered = 10_000
 )
 
-// memory has the tokens that the store answered last, by their hashes. It is used only while the store fails, so a revocation counts at once.
+// memory keeps the last answers of the store about tokens, by the hashes of the tokens. It is used only while the store fails, so a revocation counts
+// at once.
 type memory struct {
 	mu     sync.Mutex
 	tokens map[string]confirmed
-	// failing is since when the store fails, zero while it answers.
+	// failing is when the store began to fail, zero while it answers.
 	failing time.Time
 	swept   time.Time
 }
@@ -31,7 +32,7 @@ type confirmed struct {
 	at time.Time
 }
 
-// keep records what the store answered.
+// keep records an answer of the store.
 func (m *memory) keep(t store.Token, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,7 +61,7 @@ func (m *memory) forget(hash []byte) {
 	delete(m.tokens, string(hash))
 }
 
-// has reports whether the store may be done without, for a token.
+// has reports whether the memory can answer about a token while the store fails.
 func (m *memory) has(hash []byte) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -68,7 +69,7 @@ func (m *memory) has(hash []byte) bool {
 	return has
 }
 
-// recall records that the store fails, and returns what it answered about a token before. first reports whether it did not fail before.
+// recall records that the store fails, and returns its last answer about a token. first is true if the store did not fail before.
 func (m *memory) recall(hash []byte, now time.Time) (t store.Token, first, has bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// UserPrefix begins the ID of a person, so that it is told apart from those of tokens.
+// UserPrefix begins the ID of a person, which distinguishes it from the ID of a token.
 const UserPrefix = "user:"
 
-// ofPerson returns the person whose ID token it is. It needs no store.
+// ofPerson returns the person to whom an ID token was issued. It needs no store.
 func (a *Authenticator) ofPerson(ctx context.Context, issuer, text string) (Caller, *problem.Problem) {
 	who, err := a.Issuers.Verify(ctx, issuer, text)
 	switch {
@@ -49,8 +49,8 @@ func (a *Authenticator) ofPerson(ctx context.Context, issuer, text string) (Call
 	return Caller{Token: held, Grant: grant, again: again, email: who.Email}, nil
 }
 
-// Share names whose share of what the manager holds at once the caller uses: that of its tenant, or "" for administrators. Who is of no tenant, or of several,
-// has a share alone.
+// Share names the group of callers that share a part of the memory of the manager: the tenant of the caller, or "" for administrators. A caller with
+// no tenant, or with several, is a group of its own.
 func (c Caller) Share() string {
 	if c.Token.Tenant == "" && !slices.ContainsFunc(c.Grant, func(s access.Scope) bool { return s.Role == access.Admin }) {
 		return c.Token.ID
@@ -58,7 +58,7 @@ func (c Caller) Share() string {
 	return c.Token.Tenant
 }
 
-// Author returns the name and the address of the caller, for a commit.
+// Author returns the name and the address of the caller, as the author of a commit.
 func (c Caller) Author() (name, email string) {
 	if c.email != "" {
 		return c.Token.Name, c.email
@@ -66,7 +66,8 @@ func (c Caller) Author() (name, email string) {
 	return c.Token.Name, c.Token.ID + "@token.kubeop"
 }
 
-// Place returns the tenant that a list of a resource is of: the one that is named, or the only one of the caller. It is "" for all tenants, if the caller is an administrator.
+// Place returns the tenant of a list: the named one or, if none is named, the only tenant of the caller. For an administrator who names none it is "",
+// which means all tenants.
 func (c Caller) Place(named string, resource access.Resource) (string, *problem.Problem) {
 	tenant, one := c.Grant.Tenant()
 	switch {

@@ -10,10 +10,10 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// JWTPrefix begins the ID of a caller with a JWT of a project, so that it is told apart from those of tokens.
+// JWTPrefix begins the ID of a caller with a JWT of a project, which distinguishes it from the ID of a token.
 const JWTPrefix = "jwt:"
 
-// ofProject returns who holds a JWT of a project. It needs no store.
+// ofProject returns the holder of a JWT of a project. It needs no store.
 func (a *Authenticator) ofProject(text string) (Caller, *problem.Problem) {
 	claims, err := a.Projects.Verify(text)
 	switch {
@@ -33,6 +33,6 @@ func (a *Authenticator) ofProject(text string) (Caller, *problem.Problem) {
 		_, refused := a.ofProject(text)
 		return refused
 	}
-	// A new JWT is no new share of what callers may send.
+	// All JWTs of a project share one rate limit, so a new JWT allows no more requests.
 	return Caller{Token: held, Grant: access.Grant{scope}, again: again, share: JWTPrefix + scope.Tenant + "/" + scope.Project}, nil
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/eventtype"
 )
 
-// state is what is kept of an object: as little as is needed to find out what happened to it.
+// state is the stored state of an object: only what is needed to find out what happened to it.
 type state struct {
 	UID string `json:"uid"`
-	// Version is the resourceVersion of the object when its state changed last. An object with a lower one is from before: the caches of this manager are
-	// behind those of another one, or, if it stays so, the cluster was restored from a backup.
+	// Version is the resourceVersion of the object at its last change of state. If an object has a lower one, the caches of this manager are behind
+	// those of another one or, if it stays so, the cluster was restored from a backup.
 	Version uint64 `json:"version,omitempty"`
 	// Generation increases when the spec changes.
 	Generation int64 `json:"generation,omitempty"`
@@ -30,7 +30,8 @@ type state struct {
 	Owner string `json:"owner,omitempty"`
 	// Applied is the revision of an app that was applied last.
 	Applied string `json:"applied,omitempty"`
-	// Verdict is healthy or failed, and Of the revision and the generation that it is about. While it is not known whether an app is healthy, the last one stays.
+	// Verdict is healthy or failed. Of is the revision and generation that it is about. While it is unknown whether an app is healthy, the last
+	// verdict stays.
 	Verdict string `json:"verdict,omitempty"`
 	Of      string `json:"of,omitempty"`
 	// RolledBack is when the release was rolled back last.

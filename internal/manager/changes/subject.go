@@ -9,18 +9,18 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/live"
 )
 
-// subject is an object whose changes have messages.
+// subject identifies an object whose changes cause messages.
 type subject struct {
 	// kind is tenant, project, app or claim.
 	kind string
-	// path is its name below that: acme/shop/web.
+	// path is the name without the kind, such as acme/shop/web.
 	path string
 }
 
-// kinds are in the order of their messages.
+// kinds has all kinds, in the order of their messages.
 var kinds = []string{"tenant", "project", "app", "claim"}
 
-// String is the key of the object in the store and in messages.
+// String returns the key of the object in the store and in messages.
 func (s subject) String() string { return s.kind + "/" + s.path }
 
 func subjectAt(key string) subject {
@@ -28,7 +28,7 @@ func subjectAt(key string) subject {
 	return subject{kind, path}
 }
 
-// subjectOf returns the subject that an object is. It reports false for those whose changes have no messages: those of the platform.
+// subjectOf returns the subject of an object. It reports false for objects of the platform, whose changes cause no messages.
 func subjectOf(object client.Object) (subject, bool) {
 	switch o := object.(type) {
 	case *v1alpha1.Tenant:
@@ -47,7 +47,7 @@ func subjectOf(object client.Object) (subject, bool) {
 	return subject{}, false
 }
 
-// names returns the tenant, the project and the app that the path has.
+// names returns the tenant, the project and the app in the path.
 func (s subject) names() (tenant, project, app string) {
 	if s.kind == "claim" {
 		return "", "", ""
@@ -61,13 +61,13 @@ func (s subject) data() data {
 	tenant, project, app := s.names()
 	about := data{Tenant: tenant, Project: project, App: app}
 	if s.kind == "claim" {
-		// The name of a claim is its host name, see HostnameClaim.
+		// A HostnameClaim has the name of its host.
 		about.Hostname = strings.Replace(s.path, "wildcard--of.", "*.", 1)
 	}
 	return about
 }
 
-// object returns an empty object of the kind, and where the cluster has it.
+// object returns an empty object of the kind, and its key in the cluster.
 func (s subject) object() (client.Object, client.ObjectKey) {
 	tenant, project, app := s.names()
 	switch s.kind {

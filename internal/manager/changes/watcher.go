@@ -21,45 +21,49 @@ import (
 )
 
 const (
-	// baseline is the key, beside those of objects, which says that all objects were recorded once. Those that were there before have no messages.
+	// baseline is a key beside the keys of objects. It is in the store once all objects were recorded for the first time; objects from before cause no
+	// messages.
 	baseline = "!baseline"
 	// batch is how many objects are compared together, and page how many states are read at once.
 	batch = 100
 	page  = 1000
-	// maxMessages is after how many messages a transaction gets no further change. It writes each for up to 40 webhooks, within the time that the store gives a transaction.
+	// maxMessages is how many messages fill a transaction, which then gets no further change. The transaction writes each message for up to 40
+	// webhooks, within its timeout.
 	maxMessages = 10
 	// settle is how long changes are collected: one commit changes many objects.
 	settle = 200 * time.Millisecond
-	// compareEvery is how often all objects are compared, also those of which no change was noticed, and retryEvery how often it is asked whether the cluster is followed.
+	// compareEvery is how often all objects are compared, even if no change of them was noticed. retryEvery is how often the watcher checks whether
+	// the caches follow the cluster.
 	compareEvery = 10 * time.Minute
 	retryEvery   = time.Second
-	// confirm is how long an object is missing before it counts as deleted, if no deletion was noticed: a connection that is cut without a word is noticed within 45 seconds, and until then the
-	// caches of a manager that starts may be older than what another one observed.
+	// confirm is how long an object must be missing before it counts as deleted, if no deletion was noticed. A connection that breaks silently is
+	// noticed within 45 seconds; until then, the caches of a manager that starts may be older than what another one observed.
 	confirm = time.Minute
 )
 
-// Watcher finds out what happens, and enqueues messages about it. One runs at a time on a store.
+// Watcher finds out what happens to objects, and enqueues messages about it. Only one may run at a time on a store.
 type Watcher struct {
 	// Reader reads the objects, from caches.
 	Reader client.Reader
 	Store  store.Observations
-	// Following returns nil while the caches follow the cluster. Otherwise nothing is compared: what they have may be older than what was observed.
+	// Following returns nil while the caches follow the cluster. Otherwise nothing is compared, because the caches may be older than what was
+	// observed.
 	Following func(context.Context) error
 	Now       func() time.Time
 
 	mu      sync.Mutex
 	running bool
-	// changed has the objects that are to be compared, with true for those whose change was noticed.
+	// changed has the objects to compare. The value is true if a change of the object was noticed.
 	changed map[subject]bool
 	wake    chan struct{}
 
-	// observed are the states of the objects. Only Run uses it.
+	// observed has the last states of the objects. Only Run uses it.
 	observed map[string]string
-	// missing is since when objects are missing whose deletion was not noticed.
+	// missing says since when an object is missing whose deletion was not noticed.
 	missing map[subject]time.Time
 }
 
-// Changed has an object compared.
+// Changed makes the watcher compare an object.
 func (w *Watcher) Changed(object client.Object) {
 	s, is := subjectOf(object)
 	if !is {
@@ -68,7 +72,7 @@ func (w *Watcher) Changed(object client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.running {
-		return // All are compared when it runs.
+		return // When it runs, it compares all objects first.
 	}
 	w.changed[s] = true
 	select {
@@ -77,7 +81,7 @@ func (w *Watcher) Changed(object client.Object) {
 	}
 }
 
-// Run finds out what happens until the context ends. After an error, which another manager that does the same causes too, it runs again from the beginning.
+// Run watches until the context ends. After an error, such as one that another running manager causes, it starts again from the beginning.
 func (w *Watcher) Run(ctx context.Context) error {
 	w.mu.Lock()
 	w.running, w.changed, w.wake = true, map[subject]bool{}, make(chan struct{}, 1)
@@ -118,7 +122,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// nextComparison returns after how long all objects are compared again.
+// nextComparison returns when all objects are compared again, from now.
 func (w *Watcher) nextComparison() time.Duration {
 	if len(w.missing) > 0 {
 		return confirm
@@ -194,7 +198,7 @@ func (w *Watcher) round(ctx context.Context, everything bool) error {
 	return w.record(ctx, []store.StateChange{{Object: baseline, To: "1"}})
 }
 
-// addAll adds all objects that are there, and all that were.
+// addAll adds all objects of the cluster, and all with a state in the store.
 func (w *Watcher) addAll(ctx context.Context, to map[subject]bool) error {
 	add := func(s subject) {
 		if _, noticed := to[s]; !noticed {
@@ -316,7 +320,7 @@ func (w *Watcher) change(ctx context.Context, s subject, noticed bool) (store.St
 	return c, nil
 }
 
-// confirmed reports whether an object has been missing, or older than it was observed, for long enough: the caches are not behind then.
+// confirmed reports whether an object has been missing, or older than observed, for so long that the caches cannot be behind any more.
 func (w *Watcher) confirmed(s subject) bool {
 	since, has := w.missing[s]
 	if !has {
@@ -330,7 +334,7 @@ func (w *Watcher) confirmed(s subject) bool {
 	return true
 }
 
-// addMessages adds a message about each event. One that cannot be encoded is left out, because all others would wait for it.
+// addMessages adds a message about each event. It drops a message that cannot be encoded, because all others would wait for it.
 func (w *Watcher) addMessages(ctx context.Context, c *store.StateChange, object client.Object, all []happened) {
 	now := w.Now()
 	for _, h := range all {
@@ -342,7 +346,7 @@ func (w *Watcher) addMessages(ctx context.Context, c *store.StateChange, object 
 			logr.FromContextOrDiscard(ctx).Error(err, "Leaving out a message to webhooks", "object", c.Object)
 			continue
 		}
-		// It waits from now on, whenever it happened.
+		// The time of the message is now, whenever the event happened.
 		c.Messages = append(c.Messages, store.Message{ID: id, Type: h.kind, Tenant: h.data.Tenant, Object: c.Object, At: now, Body: body})
 	}
 }

@@ -1,5 +1,5 @@
-// Package eventstream answers requests with server-sent events. Such a stream has no queue: it goes on as fast as its client reads, until the client
-// disconnects, is too slow or may not read on, or until the server stops. https://html.spec.whatwg.org/multipage/server-sent-events.html
+// Package eventstream answers requests with server-sent events. A stream has no queue: it is as fast as its client reads. It ends when the client
+// disconnects, is too slow or loses its rights, or when the server stops. https://html.spec.whatwg.org/multipage/server-sent-events.html
 package eventstream
 
 import (
@@ -22,10 +22,10 @@ const ContentType = "text/event-stream"
 const (
 	// keepAlive is how often a stream sends a comment, for proxies that end silent connections.
 	keepAlive = 15 * time.Second
-	// checkEvery is how often a stream asks whether its client may still read it, and checkTimeout how long that may take.
+	// checkEvery is how often a stream checks whether its client may still read it. checkTimeout is how long that check may take.
 	checkEvery   = 3 * time.Second
 	checkTimeout = 5 * time.Second
-	// writeTimeout is how long a client may take to read what is sent at once.
+	// writeTimeout is how long a client may take to read one write.
 	writeTimeout = 10 * time.Second
 )
 
@@ -34,14 +34,14 @@ var ErrStopping = errors.New("the server stops")
 
 // Answer is an answer that is a stream.
 type Answer struct {
-	// Check returns why the client may not read on, nil if it may. It is asked every 3 seconds, and has to answer within 5. The client is told a
-	// huma.StatusError, and no other error.
+	// Check returns an error if the client may not read on. It is called every 3 seconds, and must return within 5. The client gets the text of a
+	// huma.StatusError, and of no other error.
 	Check func(context.Context) error
-	// Stopping is closed when the server stops, because the stop waits for the stream to end; nil if that never happens.
+	// Stopping is closed when the server stops: the server waits for the stream to end. It is nil if the server never stops.
 	Stopping <-chan struct{}
-	// Send sends what there is to send. The stream ends when it returns; an error is logged.
+	// Send sends the events. The stream ends when it returns; its error is logged.
 	Send func(context.Context, *Stream) error
-	// Clock is the real one if nil.
+	// Clock is the real clock if nil.
 	Clock clock.WithTicker
 }
 
@@ -50,15 +50,15 @@ func Response() *huma.MediaType {
 	return &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 }
 
-// Serve answers a request. ctx is that of its operation, of which Send gets the values: the time of an operation and of its request does not count for a
-// stream, whose client ends it by disconnecting.
+// Serve answers a request. ctx is the context of its operation; Send gets its values, but not its deadline: a stream may last until its client
+// disconnects.
 func (a Answer) Serve(ctx context.Context, to huma.Context) {
 	r, w := humago.Unwrap(to)
 	w.Header().Set("Content-Type", ContentType)
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back.
+	w.Header().Set("X-Accel-Buffering", "no") // Otherwise nginx would buffer the events.
 	w.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(w)
-	_ = control.Flush() // A client reads the headers at once, also if nothing is sent for long. An error ends the first write, too.
+	_ = control.Flush() // The client gets the headers at once, even if the first event is late. After an error the first write fails too.
 	if r.Method == http.MethodHead {
 		return
 	}
@@ -79,8 +79,8 @@ func (a Answer) Serve(ctx context.Context, to huma.Context) {
 	}
 }
 
-// Append appends an event to a text. Its data is one line, such as JSON. A client that lost the stream goes on after the id; without one, after that of
-// the event before.
+// Append appends an event to a text. data is one line, such as JSON. A client that lost the connection continues after id or, if id is "", after the
+// last event that had one.
 func Append(text []byte, kind, id string, data []byte) []byte {
 	text = append(append(text, "event: "...), kind...)
 	text = append(append(text, "\ndata: "...), data...)
@@ -90,19 +90,19 @@ func Append(text []byte, kind, id string, data []byte) []byte {
 	return append(text, "\n\n"...)
 }
 
-// Stream is an answer that has begun.
+// Stream is an answer that was begun.
 type Stream struct {
 	answer  Answer
 	w       http.ResponseWriter
 	control *http.ResponseController
-	// checked is when it was last asked whether the client may read on.
+	// checked is the time of the last check whether the client may read on.
 	checked time.Time
-	// due says when to ask again, alive when to send a comment.
+	// due ticks when the next check is due, alive when the next comment is.
 	due, alive clock.Ticker
 }
 
-// Next returns what a channel sends next, and whether it is open. Meanwhile it keeps the connection alive, and asks whether the client may read on. If ctx
-// ends, the error is the cause.
+// Next returns the next value of a channel, and whether the channel is open. While it waits, it keeps the connection alive, and checks whether the
+// client may read on. If ctx ends, the error is its cause.
 func Next[T any](ctx context.Context, s *Stream, from <-chan T) (next T, open bool, err error) {
 	for err == nil {
 		select {
@@ -121,7 +121,7 @@ func Next[T any](ctx context.Context, s *Stream, from <-chan T) (next T, open bo
 	return next, false, err
 }
 
-// Write sends events to a client that may read on. A slow client takes long for many of them, so it is asked here too.
+// Write sends events. It checks first whether the client may read on, because a slow client may take long for many events.
 func (s *Stream) Write(ctx context.Context, events []byte) error {
 	if s.answer.Clock.Since(s.checked) >= checkEvery {
 		if err := s.check(ctx); err != nil {
@@ -139,7 +139,7 @@ func (s *Stream) Write(ctx context.Context, events []byte) error {
 	return s.write(events)
 }
 
-// End tells the client why the stream ends before all was sent, by an event end, and returns that as an error. Nothing may be sent after it.
+// End sends an event that says why the stream ends early, and returns the reason as an error. Send nothing after it.
 func (s *Stream) End(why huma.StatusError) error {
 	data, err := json.Marshal(why)
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *Stream) End(why huma.StatusError) error {
 	return errors.Join(why, s.write(Append(nil, "end", "", data)))
 }
 
-// check returns an error if the client may not read on, and tells it why.
+// check returns an error if the client may not read on, and sends the reason to the client.
 func (s *Stream) check(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -161,7 +161,7 @@ func (s *Stream) check(ctx context.Context) error {
 	return err
 }
 
-// write cuts a client off that is too slow.
+// write disconnects a client that reads too slowly.
 func (s *Stream) write(text []byte) error {
 	if err := s.control.SetWriteDeadline(s.answer.Clock.Now().Add(writeTimeout)); err != nil {
 		return err

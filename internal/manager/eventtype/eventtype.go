@@ -1,4 +1,4 @@
-// Package eventtype has the types of the messages to webhooks, and their form. Pure.
+// Package eventtype has the types of the messages to webhooks, and the form of a message. Pure.
 package eventtype
 
 import (
@@ -15,7 +15,7 @@ import (
 // MaxBody is the size of the largest body of a message, in bytes.
 const MaxBody = 32 << 10
 
-// The types. docs/api/webhooks.md has when each is sent, and what it has.
+// The types. docs/api/webhooks.md says when each is sent, and which data it has.
 const (
 	TenantCreated  = "tenant.created"
 	TenantUpdated  = "tenant.updated"
@@ -30,11 +30,11 @@ const (
 	AppDeleted     = "app.deleted"
 	ClaimCreated   = "claim.created"
 	ClaimDeleted   = "claim.deleted"
-	// Ping is sent when somebody tries a webhook, whatever types it wants.
+	// Ping is sent when somebody tests a webhook, to any webhook.
 	Ping = "webhook.ping"
 )
 
-// All are the types that a webhook may want: those that the manager sends.
+// All are the types that a webhook can subscribe to.
 var All = []string{
 	TenantCreated, TenantUpdated, TenantDeleted, ProjectCreated, ProjectUpdated, ProjectDeleted, AppApplied, AppHealthy, AppFailed, AppRolledBack, AppDeleted, ClaimCreated, ClaimDeleted,
 }
@@ -45,7 +45,7 @@ func IsPattern(text string) bool {
 	return text == "*" || slices.Contains(All, text) || whole && group != "" && slices.ContainsFunc(All, func(t string) bool { return strings.HasPrefix(t, group+".") })
 }
 
-// body is what a webhook gets, as Standard Webhooks recommends it.
+// body is the body of a message, as Standard Webhooks recommends it.
 type body struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
@@ -56,7 +56,7 @@ type body struct {
 func Encode(kind string, at time.Time, data any) (id string, text []byte, err error) {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)
-	encoder.SetEscapeHTML(false) // It is no part of a page, and would be longer.
+	encoder.SetEscapeHTML(false) // The body is not put into HTML, and escapes would make it longer.
 	if err := encoder.Encode(body{Type: kind, Timestamp: at.UTC().Truncate(time.Microsecond), Data: data}); err != nil {
 		return "", nil, fmt.Errorf("encoding the message %s: %w", kind, err)
 	}
@@ -64,6 +64,6 @@ func Encode(kind string, at time.Time, data any) (id string, text []byte, err er
 	if len(text) > MaxBody {
 		return "", nil, fmt.Errorf("the message %s has %d bytes, and may have %d", kind, len(text), MaxBody)
 	}
-	// Standard Webhooks signs the id before a dot, so it has none.
+	// The ID has no dot, because in the text that Standard Webhooks signs, a dot ends the ID.
 	return "msg_" + strings.ReplaceAll(uuid.NewString(), "-", ""), text, nil
 }

@@ -1,4 +1,4 @@
-// Package filediff compares two folders, such as those of two commits, within limits: their files are those of tenants.
+// Package filediff compares two folders, such as the same folder at two commits. Its work and its answer have limits, because tenants write the files.
 package filediff
 
 import (
@@ -16,50 +16,51 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// The limits of an answer, beyond which a file is named and not shown: bytes of a file, bytes of all patches, and files.
+// The limits of an answer: bytes of a file, bytes of all patches, and files. A file beyond them is named without its patch.
 const (
 	maxFile  = 256 << 10
 	maxPatch = 512 << 10
 	maxFiles = 500
 )
 
-// How a file differs.
+// How a file changed.
 const (
 	Added   = "added"
 	Removed = "removed"
 	Changed = "changed"
 )
 
-// FileDiff is a file that differs.
+// FileDiff is a file that changed.
 type FileDiff struct {
 	Path   string `json:"path" doc:"From the root of the repository." example:"projects/shop/apps/web/app.yaml"`
 	Change string `json:"change" enum:"added,removed,changed"`
 	Patch  string `json:"patch,omitempty" doc:"A unified diff, which git apply takes."`
-	// Omitted is told in place of the patch.
+	// Omitted is set if there is no patch.
 	Omitted string `json:"omitted,omitempty" doc:"Why there is no patch."`
 }
 
-// Diff is how two folders differ.
+// Diff has the differences between two folders.
 type Diff struct {
 	Files []FileDiff `json:"files" nullable:"false" doc:"The files that differ, by their paths."`
 	More  bool       `json:"more,omitempty" doc:"Whether further files differ, that are not listed."`
 }
 
-// digested is an entry that knows the digest of its content, and of all that is in it.
+// digested is an entry that knows a digest of its whole content, including that of its subfolders.
 type digested interface{ Digest() string }
 
 // comparison is a comparison of two folders.
 type comparison struct {
-	// check returns why to go no further.
+	// check returns an error if the comparison has to stop.
 	check         func() error
 	before, after fs.FS
-	// prefix is where the folders are.
+	// prefix is the path of the folders.
 	prefix string
 	size   int
 	found  Diff
 }
 
-// Of compares two folders. Nil is an empty one. prefix is where they are, for the paths. The error is one of reading them, or of a context that ended.
+// Of compares two folders; nil stands for an empty one. Each path in the result begins with prefix. It returns an error if a file cannot be read, or
+// if the context ended.
 func Of(ctx context.Context, before, after fs.FS, prefix string) (Diff, error) {
 	c := comparison{check: ctx.Err, before: before, after: after, prefix: prefix, found: Diff{Files: []FileDiff{}}}
 	err := c.folder(".", before != nil, after != nil)
@@ -71,7 +72,7 @@ func Of(ctx context.Context, before, after fs.FS, prefix string) (Diff, error) {
 
 var errEnough = errors.New("there are enough files")
 
-// entriesOf returns the entries of a folder by their names, and the names; none if it is not there.
+// entriesOf returns the entries of a folder by name, and the names. If the folder does not exist, it returns none.
 func entriesOf(files fs.FS, dir string, there bool) (map[string]fs.DirEntry, []string, error) {
 	if !there {
 		return nil, nil, nil
@@ -85,7 +86,7 @@ func entriesOf(files fs.FS, dir string, there bool) (map[string]fs.DirEntry, []s
 	return named, names, err
 }
 
-// folder compares a folder of both, or of the one that has it.
+// folder compares a folder that exists on both sides, or on one.
 func (c *comparison) folder(dir string, before, after bool) error {
 	was, names, err := entriesOf(c.before, dir, before)
 	if err != nil {
@@ -108,7 +109,7 @@ func (c *comparison) folder(dir string, before, after bool) error {
 	return nil
 }
 
-// entry compares a file or folder of both, nil where it is not there.
+// entry compares a file or folder; was or is is nil if it does not exist on that side.
 func (c *comparison) entry(name string, was, is fs.DirEntry) error {
 	wasFolder, isFolder := was != nil && was.IsDir(), is != nil && is.IsDir()
 	if was != nil && is != nil && same(was, is) {
@@ -117,7 +118,7 @@ func (c *comparison) entry(name string, was, is fs.DirEntry) error {
 	if !wasFolder && !isFolder {
 		return c.file(name, was, is)
 	}
-	// A file in place of a folder is one that went or came.
+	// If a file replaced a folder, all files of the folder were deleted, and the other way round.
 	if wasFolder {
 		was = nil
 	}
@@ -139,10 +140,10 @@ func same(a, b fs.DirEntry) bool {
 	return known && too && x.Digest() == y.Digest() && a.Type() == b.Type()
 }
 
-// tooLarge is why a file has no patch after maxPatch bytes of patches. What comes later is not even read.
+// tooLarge is the reason why a file has no patch once all patches together have maxPatch bytes. Later files are not even read.
 const tooLarge = "all patches together would be too large"
 
-// file records how a file differs.
+// file records a file that changed.
 func (c *comparison) file(name string, was, is fs.DirEntry) (err error) {
 	if len(c.found.Files) == maxFiles {
 		return errEnough
@@ -171,7 +172,7 @@ func (c *comparison) file(name string, was, is fs.DirEntry) (err error) {
 	return nil
 }
 
-// compare returns the patch of a file, or why it is not shown.
+// compare returns the patch of a file, or the reason why it has none.
 func (c *comparison) compare(f FileDiff, name string, was, is fs.DirEntry) (text, omitted string, err error) {
 	before, omitted, err := read(c.before, name, was)
 	if omitted != "" || err != nil {
@@ -187,10 +188,10 @@ func (c *comparison) compare(f FileDiff, name string, was, is fs.DirEntry) (text
 	return patch(f, before, after), "", nil
 }
 
-// secret finds the kind Secret as YAML and JSON are usually written, and some other texts. YAML has further spellings, which it does not find.
+// secret matches the kind Secret in the usual spellings of YAML and JSON, and some other texts. It does not match every spelling that YAML allows.
 var secret = regexp.MustCompile(`(?i)["']?\bkind["']?\s*:\s*(?:&\S+\s+|!\S+\s+)*["']?Secret(?:List)?\b`)
 
-// read returns the text of a file, or why it is not shown.
+// read returns the text of a file, or the reason why it has no patch.
 func read(files fs.FS, name string, entry fs.DirEntry) (text []byte, omitted string, err error) {
 	if entry == nil {
 		return nil, "", nil
@@ -227,7 +228,7 @@ func patch(f FileDiff, before, after []byte) string {
 		is = "/dev/null"
 	}
 	text := diff.Diff(was, before, is, after)
-	// Its first line is for people, and patches have none like it.
+	// Its first line, which is a title, is no part of a patch.
 	_, text, _ = bytes.Cut(text, []byte("\n"))
 	return string(text)
 }

@@ -1,4 +1,4 @@
-// Package history has the operations that read what was delivered of an app, and how its files differ between two commits.
+// Package history has the operations that read the deliveries of an app, and how its files differ between two commits.
 package history
 
 import (
@@ -29,14 +29,14 @@ type Delivery struct {
 	Reason   string    `json:"reason,omitempty" doc:"Why it failed. docs/errors.md explains each."`
 }
 
-// History is what was delivered of an app.
+// History has the deliveries of an app.
 type History struct {
 	Items []Delivery `json:"items" nullable:"false" doc:"The last deliveries, the newest first. The operator keeps ten."`
-	// Incomplete is told in place of an error: the deliveries themselves are known without the repository.
+	// Incomplete is set, and there is no error, if the repository cannot be read: the deliveries themselves are known without it.
 	Incomplete string `json:"incomplete,omitempty" doc:"Why dates and messages of commits are missing."`
 }
 
-// Comparison is how the files of an app differ between two commits.
+// Comparison has the differences between the files of an app at two commits.
 type Comparison struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -50,18 +50,18 @@ type App struct {
 	App     string `path:"app" maxLength:"63" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"`
 }
 
-// Repositories has the history of apps. Its errors are problems, or unexpected.
+// Repositories has the history of apps. Each error is a Problem or an unexpected one.
 type Repositories interface {
-	// History returns what was delivered of an app.
+	// History returns the deliveries of an app.
 	History(ctx context.Context, of App, ofPlatform bool) (History, error)
-	// Diff compares the folder of an app at two commits; to "" is the newest.
+	// Diff compares the folder of an app at two commits. to is the newest commit if it is "".
 	Diff(ctx context.Context, of App, from, to string, ofPlatform bool) (Comparison, error)
 }
 
-// Operations are those of this package.
+// Operations are the operations of this package.
 type Operations struct {
 	Repositories Repositories
-	// Allowed returns why the caller may not do something.
+	// Allowed returns an error if the caller may not do something with an app.
 	Allowed func(ctx context.Context, verb access.Verb, of App) error
 	// OfPlatform reports whether the caller may change the platform repository.
 	OfPlatform func(ctx context.Context) bool

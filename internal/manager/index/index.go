@@ -1,5 +1,5 @@
-// Package index keeps the answers about objects, sorted by name in lists, so that a page costs what is on it, however long its list is. It remembers the last
-// changes of them for those who follow a list.
+// Package index keeps the answers about objects in lists, sorted by name, so the cost of a page does not depend on the length of its list. It
+// remembers the last changes for callers who follow a list.
 package index
 
 import (
@@ -8,34 +8,34 @@ import (
 	"sync"
 )
 
-// Item is the answer about one object. It is shared, and never changed.
+// Item is the answer about one object. Items are shared, and never change.
 type Item struct {
 	Name string
 	// Body is JSON on one line, without a line break at its end.
 	Body []byte
-	// ETag is made of Body.
+	// ETag is derived from Body.
 	ETag string
 }
 
-// Index has lists of items, by the names of the lists.
+// Index has lists of items, by name.
 type Index struct {
-	// epoch tells the changes of this Index from those of another process.
+	// epoch distinguishes the changes of this Index from those of another process.
 	epoch string
 
 	mu    sync.RWMutex
 	lists map[string]*list
-	// made is how many changes there were. The number of a change is never used again.
+	// made counts all changes. The number of a change is never reused.
 	made uint64
-	// recent has the list of each change that is remembered, the oldest first.
+	// recent has, for each remembered change, its list, the oldest change first.
 	recent []*list
-	// remembered is the size of these changes.
+	// remembered is the size of the remembered changes, in bytes.
 	remembered int
 }
 
 // New returns an Index without lists.
 func New() *Index { return &Index{epoch: rand.Text()[:8], lists: map[string]*list{}} }
 
-// Put adds an item to a list, or replaces the one of its name. One that is the same is no change.
+// Put adds an item to a list, or replaces the item with its name. An equal item is no change.
 func (x *Index) Put(name string, item *Item) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -52,7 +52,7 @@ func (x *Index) Put(name string, item *Item) {
 	x.record(l, item, false)
 }
 
-// Delete removes the item of a name from a list.
+// Delete removes the item with a name from a list.
 func (x *Index) Delete(name, item string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -69,7 +69,7 @@ func (x *Index) Delete(name, item string) {
 	x.record(l, deleted, true)
 }
 
-// Get returns the item of a name, nil if the list has none.
+// Get returns the item with a name, nil if the list has none.
 func (x *Index) Get(name, item string) *Item {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -83,7 +83,7 @@ func (x *Index) Get(name, item string) *Item {
 	return nil
 }
 
-// Page returns up to limit items of a list whose names come after a name, and that the caller may see.
+// Page returns up to limit items whose names come after a name, of those that the caller may see.
 func (x *Index) Page(name, after string, limit int, may func(item string) bool) []*Item {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

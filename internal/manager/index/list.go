@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// maxRemembered is the size of the changes that are remembered, of all lists together. Who is further behind reads the list again.
+// maxRemembered limits the size of the remembered changes of all lists together, in bytes. A client that is further behind reads the whole list again.
 const maxRemembered = 8 << 20
 
-// Change is that an item was put into a list, or deleted from it.
+// Change says that an item was put into a list, or deleted from it.
 type Change struct {
 	// Number increases by one with each change of a list.
 	Number  uint64
@@ -19,14 +19,14 @@ type Change struct {
 type list struct {
 	name  string
 	items []*Item
-	// changes are the last ones. first is the number of the first of them, and of the next one if there are none.
+	// changes are the remembered changes. first is the number of the oldest of them or, if there are none, of the next change.
 	changes []Change
 	first   uint64
-	// changed is closed by the next change. It is nil while nobody waits for that.
+	// changed is closed by the next change. It is nil while nobody waits for it.
 	changed chan struct{}
 }
 
-// list returns a list, and makes it if there is none. All numbers of a list are less than those of one of the same name that is made after it was removed.
+// list returns a list, and creates it if it does not exist. If a list was removed and is created again, its numbers are greater than the earlier ones.
 func (x *Index) list(name string) *list {
 	l := x.lists[name]
 	if l == nil {
@@ -36,7 +36,7 @@ func (x *Index) list(name string) *list {
 	return l
 }
 
-// size is about what a change needs in memory.
+// size estimates the memory of a change, in bytes.
 func (c Change) size() int { return len(c.Item.Body) + 128 }
 
 // next returns the number of the next change.

@@ -1,4 +1,5 @@
-// Package inflight limits how much of the requests in progress is held in memory: of one tenant, and of all. Requests beyond it wait for a while before anything of them is read.
+// Package inflight limits the memory of the requests in progress: for each tenant, and for all together. Further requests wait for a while, before
+// their bodies are read.
 package inflight
 
 import (
@@ -9,14 +10,14 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Limits are how many bytes there may be of one tenant and of all tenants, how many requests of a tenant may wait, and for how long.
+// Limits says how many bytes the requests of a tenant and of all tenants may hold, how many requests of a tenant may wait, and for how long.
 type Limits struct {
 	Tenant, All int64
 	Waiting     int
 	Wait        time.Duration
 }
 
-// Limiter counts what is held. Safe for concurrent use.
+// Limiter counts the bytes that requests hold. Safe for concurrent use.
 type Limiter struct {
 	limits Limits
 	all    *semaphore.Weighted
@@ -25,7 +26,7 @@ type Limiter struct {
 	tenants map[string]*share
 }
 
-// share is that of a tenant. It lasts while requests of the tenant hold it or wait.
+// share counts the bytes of one tenant. It exists while requests of the tenant hold bytes or wait.
 type share struct {
 	held           *semaphore.Weighted
 	users, waiting int
@@ -36,8 +37,9 @@ func New(l Limits) *Limiter {
 	return &Limiter{limits: l, all: semaphore.NewWeighted(l.All), tenants: map[string]*share{}}
 }
 
-// Enter waits until there is room for so many bytes of a tenant, and holds it until leave is called. It reports false if there was none in time. A tenant has its share of
-// what all have, so one cannot keep the others out; the share of administrators, who are of the tenant "", is beside that of all.
+// Enter waits until there is room for a number of bytes of a tenant, and holds them until leave is called. It reports false if there was no room in
+// time. A tenant gets only a part of the bytes of all tenants, so it cannot keep the others out. Administrators, who have the tenant "", do not use
+// the bytes of all tenants.
 func (l *Limiter) Enter(ctx context.Context, tenant string, bytes int64) (leave func(), ok bool) {
 	bytes = min(bytes, l.limits.Tenant)
 	s := l.enter(tenant)
@@ -67,7 +69,7 @@ func (l *Limiter) Enter(ctx context.Context, tenant string, bytes int64) (leave 
 	}), true
 }
 
-// enter counts a request that waits, nil if too many do.
+// enter counts a request that waits. It returns nil if too many wait.
 func (l *Limiter) enter(tenant string) *share {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package leader has one of several managers do what only one should do at a time, such as measuring usage.
+// Package leader elects one of several managers for work that only one may do at a time, such as measuring usage.
 package leader
 
 import (
@@ -11,20 +11,22 @@ import (
 )
 
 const (
-	// again is how often a manager tries to lead, and how long it waits after its work failed once. After each further failure it waits twice as long, and maxPause at most.
+	// again is how often a manager tries to lead, and how long it pauses after its work failed once. Each further failure doubles the pause, up to
+	// maxPause.
 	again    = 5 * time.Second
 	maxPause = time.Minute
 )
 
-// Elector elects by a lock in the store, so no right in Kubernetes is needed, and who cannot reach the store, without which there is nothing to do, does not lead. A manager that is killed
-// loses the lead at once, and one that hangs within 15 s; then another one takes it within 5 s.
+// Elector elects by a lock in the store. So it needs no right in Kubernetes, and a manager that cannot reach the store, without which it can do no
+// work, does not lead. A manager that is killed loses the lead at once, and one that hangs within 15 s. Another one takes the lead within 5 s.
 type Elector struct {
 	Leads store.Leads
 	Log   logr.Logger
 }
 
-// Run runs do for as long as this manager has the lead of this name, until the context ends. Each name has a lead of its own. The context of do ends when the lead is lost. What do has
-// begun then may meet what the next leader does, so it has to be safe to do it twice. If do returns before, it is run again, after a pause.
+// Run calls do while this manager has the lead of a name, until the context ends. Each name is elected separately. The context of do ends when the
+// lead is lost. The last steps of do may then overlap with the work of the next leader, so they must be safe to do twice. If do returns early, Run
+// calls it again after a pause.
 func (e *Elector) Run(ctx context.Context, name string, do func(context.Context) error) error {
 	log := e.Log.WithValues("work", name)
 	pause, failing := again, false
@@ -44,7 +46,7 @@ func (e *Elector) Run(ctx context.Context, name string, do func(context.Context)
 		}
 		failing = err != nil
 		if time.Since(began) > maxPause {
-			pause = again // A failure after a long lead is no further one.
+			pause = again // A failure after a long lead counts as the first one.
 		}
 		select {
 		case <-ctx.Done():

@@ -12,12 +12,12 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/page"
 )
 
-// Known is the part of a request by which a caller says what it has already.
+// Known is the part of a request in which the caller names the version that it already has.
 type Known struct {
 	IfNoneMatch string `header:"If-None-Match" maxLength:"1024" doc:"ETags of answers that the caller has. If it is one of these, the answer is 304 without a body."`
 }
 
-// answer writes bodies that were encoded when their objects changed.
+// answer writes a body that was encoded when its objects changed.
 type answer struct{ Body func(huma.Context) }
 
 type one struct {
@@ -26,7 +26,7 @@ type one struct {
 	Body         func(huma.Context)
 }
 
-// answerOf answers an item, or that the caller has it.
+// answerOf answers with an item, or with the status that the caller has it already.
 func answerOf(k Known, item *index.Item) *one {
 	return &one{ETag: item.ETag, CacheControl: "private, no-cache", Body: func(ctx huma.Context) {
 		if k.Has(item.ETag) {
@@ -37,7 +37,7 @@ func answerOf(k Known, item *index.Item) *one {
 	}}
 }
 
-// Has reports whether the caller has the answer with an ETag.
+// Has reports whether the caller has the answer with this ETag.
 func (k Known) Has(etag string) bool {
 	for known := range strings.SplitSeq(k.IfNoneMatch, ",") {
 		// The weak comparison of RFC 9110: W/ does not count.
@@ -48,10 +48,10 @@ func (k Known) Has(etag string) bool {
 	return false
 }
 
-// buffers are used again: pages are large, and the garbage of thousands of them would cost more than they do.
+// buffers are reused: pages are large, and collecting thousands of them as garbage would cost more than writing them.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// pageOf answers a page of what was read with one item more than the limit.
+// pageOf answers with a page. read has one item more than the limit if there is a next page.
 func pageOf(q page.Query, read []*index.Item) *answer {
 	list := page.Of(q, read, func(item *index.Item) string { return item.Name })
 	return &answer{func(ctx huma.Context) {

@@ -1,4 +1,5 @@
-// Package live has the operations that read the tenants, projects and apps of the cluster, from caches: a request to the API costs none to the API server.
+// Package live has the operations that read the tenants, projects and apps of the cluster. It reads from caches, so a request to the API causes no
+// request to the API server.
 package live
 
 import (
@@ -20,13 +21,13 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/owners"
 )
 
-// Cluster follows the tenants, projects, apps and repositories of a cluster, and what NewCluster is told to.
+// Cluster follows the tenants, projects, apps and repositories of a cluster, and the further kinds that NewCluster gets.
 type Cluster struct {
-	// Index has what was read.
+	// Index has the answers about the objects.
 	Index *index.Index
 	// Owners has the owners of the tenants.
 	Owners *owners.Owners
-	// Changed is called with each object that was added, changed or deleted. It is set before Start; nil: nothing is called.
+	// Changed, unless nil, is called with each object that was added, changed or deleted. Set it before Start.
 	Changed func(client.Object)
 	caches  cache.Cache
 	filled  []toolscache.ResourceEventHandlerRegistration
@@ -40,7 +41,7 @@ func NewCluster(ctx context.Context, config *rest.Config, also ...client.Object)
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	// The kinds are known, so a start does not depend on the API server.
+	// This mapper needs no discovery, so a start does not depend on the API server.
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.TenantKind), meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.ProjectKind), meta.RESTScopeNamespace)
@@ -70,7 +71,7 @@ func NewCluster(ctx context.Context, config *rest.Config, also ...client.Object)
 	return c, nil
 }
 
-// Reader reads the objects from the caches, with what slim keeps of them.
+// Reader reads the objects from the caches, reduced by slim.
 func (c *Cluster) Reader() client.Reader { return c.caches }
 
 // Start follows the cluster until the context ends.
@@ -92,7 +93,7 @@ func (c *Cluster) handler() toolscache.ResourceEventHandler {
 		AddFunc:    apply,
 		UpdateFunc: func(_, object any) { apply(object) },
 		DeleteFunc: func(object any) {
-			// The event of a deletion that was missed has the object as it was last seen.
+			// The event of a missed deletion has the object in its last known state.
 			if missed, is := object.(toolscache.DeletedFinalStateUnknown); is {
 				object = missed.Obj
 			}
@@ -113,7 +114,7 @@ func (c *Cluster) changed(object any) {
 	}
 }
 
-// slim keeps what is told of an object: the rest, such as values and inventories, may be large or secret.
+// slim keeps the parts of an object that the API shows: the rest, such as values and inventories, may be large or secret.
 func slim(object any) (any, error) {
 	o, is := object.(client.Object)
 	if !is {
@@ -140,7 +141,7 @@ func slim(object any) (any, error) {
 	return o, nil
 }
 
-// slimSpec keeps the type of an app, and whether its content is from elsewhere, on which StatusIsCurrent depends, and whether it can be rolled back.
+// slimSpec keeps the type of an app, whether its content comes from elsewhere, which StatusIsCurrent needs, and whether it can be rolled back.
 func slimSpec(of v1alpha1.AppSpec) v1alpha1.AppSpec {
 	kept := v1alpha1.AppSpec{Type: of.Type}
 	if of.Git != nil {
@@ -161,7 +162,7 @@ func slimSpec(of v1alpha1.AppSpec) v1alpha1.AppSpec {
 
 var errNotSynced = errors.New("the caches were not filled yet; the API server does not answer, or refuses")
 
-// Synced returns nil once all that is in the cluster was read. It stays there when the API server is gone.
+// Synced returns nil once the whole cluster was read. The objects stay readable if the API server is gone later.
 func (c *Cluster) Synced(context.Context) error {
 	for _, registration := range c.filled {
 		if !registration.HasSynced() {
@@ -171,7 +172,7 @@ func (c *Cluster) Synced(context.Context) error {
 	return nil
 }
 
-// Following returns nil while what was read follows the cluster. Otherwise it is as it was when the API server answered last.
+// Following returns nil while the caches follow the cluster. Otherwise they have the state of the last answer of the API server.
 func (c *Cluster) Following(ctx context.Context) error {
 	if err := c.Synced(ctx); err != nil {
 		return err
@@ -182,7 +183,7 @@ func (c *Cluster) Following(ctx context.Context) error {
 	return nil
 }
 
-// Behind returns how long what was read does not follow the cluster.
+// Behind returns for how long the caches have not followed the cluster.
 func (c *Cluster) Behind() time.Duration {
 	kind, lost := c.following.oldest()
 	if kind == "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/index"
 )
 
-// The names of the lists. Who has tokens of one tenant sees a list with it alone.
+// The names of the lists. A caller with tokens of one tenant sees a list with only that tenant.
 const allTenants = "tenants"
 
 func tenantsOf(tenant string) string       { return "tenants/" + tenant }
@@ -45,7 +45,7 @@ func Forget(x *index.Index, object client.Object) {
 	}
 }
 
-// place returns the lists that an object is in, and what they tell of it. Those of the platform are in none.
+// place returns the lists that have an object, and the answer about it. Objects of the platform are in no list.
 func place(object client.Object) (lists []string, told any) {
 	switch o := object.(type) {
 	case *v1alpha1.Tenant:
@@ -62,7 +62,8 @@ func place(object client.Object) (lists []string, told any) {
 	return nil, nil
 }
 
-// Owner returns whose a namespace is: a tenant's, or a project's of one. It returns "" for those of the platform, and all others. Names of tenants have no dash.
+// Owner returns the tenant and the project of a namespace; the home namespace of a tenant has no project. It returns "" for namespaces of the
+// platform, and for all others. Names of tenants have no dash.
 func Owner(namespace string) (tenant, project string) {
 	home, is := strings.CutPrefix(namespace, v1alpha1.HomeNamespace(""))
 	if tenant, project, _ = strings.Cut(home, "-"); !is || tenant == v1alpha1.PlatformTenant {

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// following knows whether the API server answers the requests by which a Cluster follows it. It looks at the requests themselves: client-go's WatchErrorHandler does not
-// learn of a connection that is refused, and nothing says when all is well again.
+// following knows whether the API server answers the requests by which a Cluster follows it. It watches the requests themselves, because the
+// WatchErrorHandler of client-go is not called for a refused connection, and nothing reports that the connection works again.
 type following struct {
 	mu sync.Mutex
-	// lost has why a kind is not followed, and since when, by the name of its resource.
+	// lost says why a kind is not followed, and since when, by the name of its resource.
 	lost map[string]loss
 }
 
@@ -22,7 +22,7 @@ type loss struct {
 	since time.Time
 }
 
-// wrap is for the Wrap of a rest.Config.
+// wrap is the Wrap of a rest.Config.
 func (f *following) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(r)
@@ -56,7 +56,7 @@ func (f *following) lose(kind string, why error) {
 	f.lost[kind] = loss{why, since}
 }
 
-// oldest returns the loss that lasts longest, with its kind, "" if there is none.
+// oldest returns the oldest loss, with its kind, "" if there is none.
 func (f *following) oldest() (kind string, of loss) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

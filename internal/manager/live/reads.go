@@ -14,10 +14,10 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/streams"
 )
 
-// Operations are those of this package.
+// Operations are the operations of this package.
 type Operations struct {
 	Index *index.Index
-	// Synced returns why the cluster was not read yet.
+	// Synced returns an error until the cluster was read.
 	Synced func(context.Context) error
 
 	streams streams.Count
@@ -51,14 +51,14 @@ type (
 	}
 )
 
-// ListQuery is what all lists here take.
+// ListQuery has the parameters of all lists of this package.
 type ListQuery struct {
 	page.Query
 	Watch       bool   `query:"watch" doc:"Answer a stream of events: all items, and then each change. It goes on until the client or the manager ends it."`
 	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"With watch: the last id of a stream that ended. The new one goes on after it if the manager still has what changed since, and begins with all items if not."`
 }
 
-// view is what a caller may see of a list.
+// view is the part of a list that a caller may see.
 type view struct {
 	list string
 	may  func(name string) bool
@@ -91,7 +91,7 @@ func (o *Operations) projects(ctx context.Context, in *projectsInput) (*answer, 
 	return o.list(ctx, in.ListQuery, in.view(o))
 }
 
-// view lets callers see those that are their own. Who may see none of a tenant does not learn that it exists.
+// view shows callers the projects that they may read. A caller who may see none of a tenant does not learn that the tenant exists.
 func (in *projectsInput) view(o *Operations) func(context.Context) (view, error) {
 	return func(ctx context.Context) (view, error) {
 		grant := auth.Of(ctx).Grant
@@ -133,7 +133,7 @@ func (o *Operations) app(ctx context.Context, in *appInput) (*one, error) {
 	return answerOf(in.Known, a), nil
 }
 
-// list answers a page of what the caller may see, or a stream of it.
+// list answers with a page of what the caller may see, or with a stream of it.
 func (o *Operations) list(ctx context.Context, q ListQuery, of func(context.Context) (view, error)) (*answer, error) {
 	v, err := of(ctx)
 	if err != nil {
@@ -151,8 +151,7 @@ func (o *Operations) list(ctx context.Context, q ListQuery, of func(context.Cont
 	return pageOf(q.Query, o.Index.Page(v.list, after, q.Limit+1, v.may)), nil
 }
 
-// projectNamed returns a project of which the caller may read a resource. It also looks for the tenant: what looks like a project of one that does not
-// exist is none.
+// projectNamed returns a project if the caller may read a resource of it. The tenant has to exist too, otherwise there is no such project.
 func (o *Operations) projectNamed(ctx context.Context, resource access.Resource, tenant, name string) (*index.Item, error) {
 	if !auth.Of(ctx).Grant.May(resource, access.Read, tenant, name) {
 		return nil, problem.New(problem.NotFound, "")
@@ -163,19 +162,19 @@ func (o *Operations) projectNamed(ctx context.Context, resource access.Resource,
 	return o.get(ctx, projectsOf(tenant), name)
 }
 
-// Tenant returns nil if there is a tenant, and what to answer if not.
+// Tenant returns nil if the tenant exists, and otherwise the answer to the request.
 func (o *Operations) Tenant(ctx context.Context, name string) error {
 	_, err := o.get(ctx, allTenants, name)
 	return err
 }
 
-// Project returns nil if there is a project that the caller may read, and what to answer if not.
+// Project returns nil if the project exists and the caller may read it, and otherwise the answer to the request.
 func (o *Operations) Project(ctx context.Context, tenant, name string) error {
 	_, err := o.projectNamed(ctx, access.Projects, tenant, name)
 	return err
 }
 
-// Logs returns nil if the caller may read what an app of the cluster writes, and what to answer if not.
+// Logs returns nil if the caller may read the logs of the app, and otherwise the answer to the request.
 func (o *Operations) Logs(ctx context.Context, tenant, project, app string) error {
 	if _, err := o.projectNamed(ctx, access.Logs, tenant, project); err != nil {
 		return err
@@ -184,7 +183,7 @@ func (o *Operations) Logs(ctx context.Context, tenant, project, app string) erro
 	return err
 }
 
-// Read returns what to answer while nothing was read of the cluster, and nil then.
+// Read returns nil once the cluster was read, and otherwise the answer to the request.
 func (o *Operations) Read(ctx context.Context) error { return o.ready(ctx) }
 
 func (o *Operations) get(ctx context.Context, list, name string) (*index.Item, error) {
@@ -198,7 +197,7 @@ func (o *Operations) get(ctx context.Context, list, name string) (*index.Item, e
 	return item, nil
 }
 
-// ready refuses while nothing was read: what is there would look as if it were not.
+// ready refuses requests until the cluster was read: before that, existing objects would seem not to exist.
 func (o *Operations) ready(ctx context.Context) error {
 	if err := o.Synced(ctx); err != nil {
 		logr.FromContextOrDiscard(ctx).Info("Answering that the caches are not filled", "why", err.Error())

@@ -37,7 +37,8 @@ func get[T any](api huma.API, id, path, summary, tag string) huma.Operation {
 	return o
 }
 
-// read describes what all have in common, and the body, which huma cannot know: it was encoded before.
+// read completes the description of an operation that reads: what all have in common, and the schema of the body, which huma cannot derive because the
+// body is encoded beforehand.
 func read[Body any](api huma.API, o huma.Operation) huma.Operation {
 	o.Method, o.Security = http.MethodGet, auth.Required
 	if strings.Contains(o.Path, "{") {

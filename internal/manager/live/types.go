@@ -18,17 +18,17 @@ type Condition struct {
 	Since   time.Time `json:"since" doc:"When the status last changed."`
 }
 
-// State is what all kinds tell of themselves.
+// State has the fields that all kinds share.
 type State struct {
 	Created time.Time `json:"created"`
-	// Deleting is told because an object that is being deleted is still there.
+	// Deleting is needed because an object that is being deleted still exists.
 	Deleting   bool        `json:"deleting,omitempty" doc:"Whether it is being deleted."`
 	Ready      string      `json:"ready" enum:"True,False,Unknown" doc:"Whether every step succeeded for what Git has now."`
 	Message    string      `json:"message,omitempty" doc:"What there is to say about it."`
 	Conditions []Condition `json:"conditions" nullable:"false"`
 }
 
-// Tenant is what is told of a tenant.
+// Tenant is the answer about a tenant.
 type Tenant struct {
 	Name      string `json:"name" example:"acme"`
 	Projects  int    `json:"projects" doc:"How many projects it has."`
@@ -38,7 +38,7 @@ type Tenant struct {
 	State
 }
 
-// Project is what is told of a project.
+// Project is the answer about a project.
 type Project struct {
 	Tenant    string `json:"tenant"`
 	Name      string `json:"name" example:"shop"`
@@ -48,7 +48,7 @@ type Project struct {
 	State
 }
 
-// App is what is told of an app.
+// App is the answer about an app.
 type App struct {
 	Tenant    string `json:"tenant"`
 	Project   string `json:"project"`
@@ -60,7 +60,8 @@ type App struct {
 	State
 }
 
-// stateOf tells the conditions. current says whether a condition Ready is about what Git has now; one about an older version says nothing about this one.
+// stateOf returns the state of an object. current reports whether a condition Ready is about the newest version in Git; a condition about an older
+// version does not count.
 func stateOf(o metav1.ObjectMeta, s v1alpha1.ReconcileStatus, current func(*metav1.Condition) bool) State {
 	state := State{Created: o.CreationTimestamp.UTC(), Deleting: o.DeletionTimestamp != nil, Ready: string(metav1.ConditionUnknown), Conditions: []Condition{}}
 	for _, c := range s.Conditions {
@@ -72,7 +73,7 @@ func stateOf(o metav1.ObjectMeta, s v1alpha1.ReconcileStatus, current func(*meta
 	return state
 }
 
-// ofSpec is for objects of which all that counts is in their spec.
+// ofSpec returns the function current of stateOf for objects whose spec is all that matters.
 func ofSpec(o metav1.ObjectMeta) func(*metav1.Condition) bool {
 	return func(ready *metav1.Condition) bool { return ready.ObservedGeneration == o.Generation }
 }

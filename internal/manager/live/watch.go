@@ -15,25 +15,25 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/streams"
 )
 
-// chunk is how many items are written at once. A client has to take them within the time for one write.
+// chunk is how many items one write has. The client has to read them within the timeout of a write.
 const chunk = 100
 
-// streamLimits are how many streams there may be at once.
+// streamLimits limits how many streams are open at once.
 var streamLimits = streams.Limits{OfCaller: 20, OfTenant: 250, All: 1000}
 
-// stream is a list that a client follows. It has no queue: it reads the changes that the index remembers when the client has taken those before, and begins anew
-// if the client was too slow for them.
+// stream is a list that a client follows. It has no queue: when the client has read the last changes, it reads the next ones from the index. If the
+// index forgot them meanwhile, it sends all items again.
 type stream struct {
 	index *index.Index
-	// view asks again what the caller may see; now is what it may.
+	// view returns what the caller may see, checked anew; now is its last result.
 	view func(context.Context) (view, error)
 	now  view
-	// after is the number of the last change that was sent. fresh: none was, so all items have to be.
+	// after is the number of the last change that was sent. fresh is true until all items were sent once.
 	after uint64
 	fresh bool
 }
 
-// watch answers a stream. It counts as one of its caller's until it ends.
+// watch answers with a stream, which counts towards the limits of its caller until it ends.
 func (o *Operations) watch(ctx context.Context, last string, of func(context.Context) (view, error), now view) (*answer, error) {
 	caller := auth.Of(ctx)
 	end, ok := o.streams.Begin(caller.Token.ID, caller.Share(), streamLimits)
@@ -61,14 +61,14 @@ func (s *stream) run(ctx context.Context, events *eventstream.Stream) error {
 	}
 }
 
-// atOnce is ready at once: there are further changes to send.
+// atOnce is a closed channel: there are more changes to send.
 var atOnce = func() <-chan struct{} {
 	closed := make(chan struct{})
 	close(closed)
 	return closed
 }()
 
-// send sends the next changes, or all items if the ones since the last are not remembered. It returns what is ready when there are more.
+// send sends the next changes, or all items if the index forgot some of the changes. It returns a channel that is ready when there are more.
 func (s *stream) send(ctx context.Context, events *eventstream.Stream) (<-chan struct{}, error) {
 	var next []index.Change
 	var changed <-chan struct{}
@@ -115,11 +115,11 @@ func appendChange(text []byte, c index.Change, id string) []byte {
 	if !c.Deleted {
 		return eventstream.Append(text, "put", id, c.Item.Body)
 	}
-	// A name of Kubernetes needs no escape.
+	// Names in Kubernetes need no escape in JSON.
 	return eventstream.Append(text, "delete", id, []byte(`{"name":"`+c.Item.Name+`"}`))
 }
 
-// check returns why the caller may not read on, and looks what it may see now.
+// check returns an error if the caller may not read on, and updates what the caller may see.
 func (s *stream) check(ctx context.Context) error {
 	if refused := auth.Of(ctx).Again(ctx); refused != nil {
 		return refused

@@ -23,7 +23,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/streams"
 )
 
-// The bounds of streams: how many of a tenant and of all, how many containers of one, how many bytes of lines, of one line, and how long.
+// The limits of streams: streams of a tenant and of all, containers of one stream, bytes of all its lines and of one line, and its duration.
 const (
 	maxOfTenant   = 10
 	maxStreams    = 200
@@ -33,11 +33,11 @@ const (
 	maxTime       = time.Hour
 )
 
-// Operations are those of this package.
+// Operations are the operations of this package.
 type Operations struct {
-	// Pods reads pods and their logs; nil: the manager may not.
+	// Pods reads pods and their logs. It is nil if the manager may not read them.
 	Pods corev1client.PodsGetter
-	// Allowed returns why the caller may not read what an app writes, or that there is no such app.
+	// Allowed returns an error if the caller may not read the logs of an app, or if the app does not exist.
 	Allowed func(ctx context.Context, tenant, project, app string) error
 
 	count streams.Count
@@ -95,10 +95,10 @@ func notAllowed() error {
 	return problem.New(problem.Conflict, "The manager may not read logs: an administrator of the cluster sets manager.logs.enabled in the chart's values.")
 }
 
-// container is one of a pod.
+// container names a container of a pod.
 type container struct{ namespace, pod, name string }
 
-// containers returns those of the app that have begun, in the order of their pods.
+// containers returns the containers of the app that have started, in the order of their pods.
 func (o *Operations) containers(ctx context.Context, in *input) ([]container, error) {
 	namespace := v1alpha1.ProjectNamespace(in.Tenant, in.Project)
 	pods, err := o.Pods.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.AppLabel: in.App}}), Limit: maxContainers + 1})
@@ -129,7 +129,7 @@ func (o *Operations) containers(ctx context.Context, in *input) ([]container, er
 	return all, nil
 }
 
-// unavailable says that the API server does not answer, and logs why.
+// unavailable returns the answer that the API server does not respond, and logs the reason.
 func unavailable(ctx context.Context, err error) error {
 	logr.FromContextOrDiscard(ctx).Error(err, "Reading pods")
 	return problem.New(problem.Unavailable, "The cluster does not answer.").After(5 * time.Second)

@@ -18,26 +18,26 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
-// Line is what a container wrote.
+// Line is a line that a container wrote.
 type Line struct {
 	Pod       string    `json:"pod"`
 	Container string    `json:"container"`
 	Time      time.Time `json:"time,omitzero"`
 	Text      string    `json:"text"`
-	// Cut is set because a line may have any length.
+	// Cut is true if the line was too long, and has only its beginning.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// stream is the logs of an app that a client reads. It has no queue: a container's log is read as fast as the client takes it.
+// stream has the logs of an app that a client reads. It has no queue: the log of a container is read as fast as the client reads.
 type stream struct {
 	o    *Operations
 	in   *input
 	from []container
-	// left is how many bytes of lines may still be sent.
+	// left is how many more bytes of lines may be sent.
 	left int
 }
 
-// run sends until all logs end, a bound is reached, or the stream ends.
+// run sends lines until all logs end, a limit is reached, or the stream ends.
 func (s *stream) run(ctx context.Context, events *eventstream.Stream) error {
 	limited, cancel := context.WithTimeoutCause(ctx, maxTime, tooMuch)
 	defer cancel()
@@ -60,7 +60,7 @@ func (s *stream) run(ctx context.Context, events *eventstream.Stream) error {
 	}
 }
 
-// read reads the logs at the same time. lines is closed when all have ended; then failed has how many could not be read to the end.
+// read reads all logs concurrently. lines is closed when all have ended; then failed returns how many could not be read to the end.
 func (s *stream) read(ctx context.Context) (lines <-chan Line, failed func() int) {
 	all := make(chan Line)
 	var readers sync.WaitGroup
@@ -98,7 +98,7 @@ func (s *stream) copy(ctx context.Context, c container, to chan<- Line) error {
 	if err != nil {
 		return err
 	}
-	// Nothing was written, so closing cannot lose anything.
+	// The log is only read, so closing it cannot lose anything.
 	defer func() { _ = log.Close() }()
 	reader := bufio.NewReaderSize(log, maxLine)
 	for {
@@ -121,7 +121,7 @@ func (s *stream) copy(ctx context.Context, c container, to chan<- Line) error {
 	}
 }
 
-// lineOf reads a line that begins with its time.
+// lineOf parses a line that begins with its time.
 func lineOf(c container, text string) Line {
 	line := Line{Pod: c.pod, Container: c.name, Text: text}
 	at, rest, _ := strings.Cut(text, " ")
@@ -138,7 +138,7 @@ var (
 	unreadable = problem.New(problem.Unavailable, "Not all logs could be read to the end, such as because a pod is gone.")
 )
 
-// send sends a line, unless the stream has enough.
+// send sends a line, unless the stream has reached its limit.
 func (s *stream) send(ctx context.Context, events *eventstream.Stream, line Line) error {
 	data, err := json.Marshal(line)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *stream) send(ctx context.Context, events *eventstream.Stream, line Line
 	return events.Write(ctx, eventstream.Append(nil, "line", "", data))
 }
 
-// check returns why the caller may not read on.
+// check returns an error if the caller may not read on.
 func (s *stream) check(ctx context.Context) error {
 	if refused := auth.Of(ctx).Again(ctx); refused != nil {
 		return refused

@@ -24,13 +24,13 @@ import (
 )
 
 const (
-	// pause is how long an issuer is not asked again, whoever wants it: tokens with keys that it does not have are made by anybody.
+	// pause is the minimum time between two requests to an issuer: anyone can send tokens with unknown keys, and each would cause a request.
 	pause = 10 * time.Second
-	// refreshEvery is how often an issuer is asked without need, so that keys that it took back end.
+	// refreshEvery is how often the keys are fetched without a special reason, so that keys that the issuer withdrew stop counting.
 	refreshEvery = 10 * time.Minute
-	// maxAge is how long keys are used of an issuer that does not answer.
+	// maxAge is how long keys are used while their issuer does not answer.
 	maxAge = 24 * time.Hour
-	// fetchTimeout is for the whole answer of an issuer, and waitTimeout how long a request waits for it.
+	// fetchTimeout is how long a whole fetch may take, and waitTimeout how long a request waits for it.
 	fetchTimeout = 10 * time.Second
 	waitTimeout  = 5 * time.Second
 
@@ -47,14 +47,14 @@ type keys struct {
 
 	mu  sync.Mutex
 	set []jose.JSONWebKey
-	// fetched is when the issuer answered last, and asked when it was asked last. why is why it did not answer then.
+	// fetched is when the issuer answered last, and asked when the last fetch began. why is the error of that fetch.
 	fetched, asked time.Time
 	why            error
-	// running is closed when the fetch that runs has ended; nil if none runs.
+	// running is closed when the current fetch ends; nil if there is none.
 	running chan struct{}
 }
 
-// attempt is one verification. go-oidc does not wrap what a KeySet returns.
+// attempt is one verification. It keeps the error of the KeySet, because go-oidc does not wrap it.
 type attempt struct {
 	*keys
 	why error
@@ -79,7 +79,7 @@ func (a *attempt) VerifySignature(ctx context.Context, text string) ([]byte, err
 
 var errNoKey = errors.New("the issuer has no such key")
 
-// verify returns errNoKey if another key could verify it.
+// verify verifies a signature. It returns errNoKey if a key that is not here could verify it.
 func (k *keys) verify(parsed *jose.JSONWebSignature) ([]byte, error) {
 	header := parsed.Signatures[0].Header
 	k.mu.Lock()
@@ -97,14 +97,14 @@ func (k *keys) verify(parsed *jose.JSONWebSignature) ([]byte, error) {
 		if err == nil {
 			return payload, nil
 		}
-		if header.KeyID != "" { // It names its key, so no other one is missing.
+		if header.KeyID != "" { // The token names this key, so another key would not help.
 			wrong = err
 		}
 	}
 	return nil, wrong
 }
 
-// check returns why the issuer did not answer last.
+// check returns why the last fetch failed.
 func (k *keys) check() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -114,7 +114,7 @@ func (k *keys) check() error {
 	return k.why
 }
 
-// refresh asks the issuer, and waits for the answer, unless it was asked shortly before. All who want it meanwhile wait for one answer.
+// refresh fetches the keys and waits for them, unless they were fetched shortly before. Concurrent calls share one fetch.
 func (k *keys) refresh(ctx context.Context) {
 	k.mu.Lock()
 	running := k.running
@@ -125,7 +125,7 @@ func (k *keys) refresh(ctx context.Context) {
 		}
 		running = make(chan struct{})
 		k.running, k.asked = running, k.now()
-		// The answer is for others too, so it does not depend on whether the first one waits for it.
+		// The fetch is for others too, so it does not end with the first request.
 		go k.fetch(context.WithoutCancel(ctx), running)
 	}
 	k.mu.Unlock()
@@ -154,7 +154,7 @@ func (k *keys) fetch(ctx context.Context, ended chan struct{}) {
 	close(ended)
 }
 
-// read asks where the keys are, and for them.
+// read fetches the configuration of the issuer, which says where the keys are, and then the keys.
 func (k *keys) read(ctx context.Context) ([]jose.JSONWebKey, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, k.client), k.url)
 	if err != nil {
@@ -190,7 +190,7 @@ func (k *keys) read(ctx context.Context) ([]jose.JSONWebKey, error) {
 	return usable(set.Keys)
 }
 
-// usable returns the keys that verify signatures. Those of another kind are none of ours.
+// usable returns the keys that verify signatures, and leaves out the others.
 func usable(all []json.RawMessage) (set []jose.JSONWebKey, err error) {
 	for _, raw := range all {
 		var key jose.JSONWebKey
@@ -214,7 +214,7 @@ func usable(all []json.RawMessage) (set []jose.JSONWebKey, err error) {
 	return set, nil
 }
 
-// Run asks each issuer now and again, until the context ends.
+// Run fetches the keys of each issuer regularly, until the context ends.
 func (i *Issuers) Run(ctx context.Context) error {
 	var group errgroup.Group
 	for _, one := range i.all {
@@ -241,7 +241,7 @@ func (k *keys) follow(ctx context.Context) {
 	}
 }
 
-// newClient returns a client for an issuer, over HTTPS only.
+// newClient returns an HTTP client for an issuer. It allows only HTTPS.
 func newClient(caFile string) (*http.Client, error) {
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
@@ -266,7 +266,7 @@ func newClient(caFile string) (*http.Client, error) {
 	return &http.Client{Transport: bounded{transport}, CheckRedirect: redirected, Timeout: fetchTimeout}, nil
 }
 
-// bounded bounds what is read of an answer.
+// bounded limits how much of an answer is read.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

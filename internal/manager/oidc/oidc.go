@@ -1,5 +1,5 @@
-// Package oidc finds out which person an ID token is of, for any issuers with OpenID Connect. People and groups have the names that the API server gives them if it is set up with the same
-// claims and prefixes.
+// Package oidc verifies ID tokens of any issuer of OpenID Connect, and returns the person of a token. A person and their groups have the same names as
+// in the API server, if both are configured with the same claims and prefixes.
 package oidc
 
 import (
@@ -23,25 +23,25 @@ var (
 	ErrInvalid = errors.New("the ID token is invalid")
 	// ErrExpired is returned only for a token that was valid.
 	ErrExpired = errors.New("the ID token expired")
-	// ErrUnavailable is returned if it cannot be found out, because the issuer does not answer.
+	// ErrUnavailable is returned if the token cannot be verified, because the issuer does not answer.
 	ErrUnavailable = errors.New("the issuer does not answer")
 )
 
-// leeway is by how much the clock of an issuer may differ.
+// leeway is how far the clock of an issuer may be off.
 const leeway = 30 * time.Second
 
-// algorithms are those with a public key. One with a shared secret would take the public key for it, and "none" anything.
+// algorithms are those with a public key. An algorithm with a shared secret would use the public key as the secret, and "none" would accept anything.
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA}
 
-// Settings are those of an issuer. The claims and prefixes mean what they do for the API server.
+// Settings are the settings of an issuer. The claims and prefixes mean the same as in the API server.
 type Settings struct {
 	URL string
-	// Audience is the client ID for which tokens have to be made.
+	// Audience is the client ID that tokens must be made for.
 	Audience                      string
 	UsernameClaim, UsernamePrefix string
-	// GroupsClaim is "" for no groups.
+	// GroupsClaim is the claim with the groups, "" for no groups.
 	GroupsClaim, GroupsPrefix string
-	// CAFile has the certificates that issued that of the issuer, "" for those of the system.
+	// CAFile has the certificates of the authority that issued the certificate of the issuer, "" for the authorities of the system.
 	CAFile string
 }
 
@@ -54,7 +54,7 @@ type Identity struct {
 	Issued, Expires time.Time
 }
 
-// Issuers are those whose tokens are taken, by their URLs.
+// Issuers has the issuers whose tokens are accepted, by URL.
 type Issuers struct {
 	all map[string]*issuer
 	now func() time.Time
@@ -65,7 +65,7 @@ type issuer struct {
 	keys *keys
 }
 
-// New returns the issuers of settings. They are asked when Run runs, or a token is verified.
+// New returns the issuers of some settings. Their keys are fetched when Run runs, or when a token is verified.
 func New(all []Settings, now func() time.Time) (*Issuers, error) {
 	i := &Issuers{all: map[string]*issuer{}, now: now}
 	for _, s := range all {
@@ -78,7 +78,7 @@ func New(all []Settings, now func() time.Time) (*Issuers, error) {
 	return i, nil
 }
 
-// URLs returns those of all issuers, sorted.
+// URLs returns the URLs of all issuers, sorted.
 func (i *Issuers) URLs() []string {
 	if i == nil {
 		return nil
@@ -86,13 +86,13 @@ func (i *Issuers) URLs() []string {
 	return slices.Sorted(maps.Keys(i.all))
 }
 
-// Has reports whether tokens of an issuer are taken.
+// Has reports whether tokens of an issuer are accepted.
 func (i *Issuers) Has(url string) bool { return i != nil && i.all[url] != nil }
 
-// Check returns why an issuer did not answer when it was asked last.
+// Check returns why the last fetch from an issuer failed.
 func (i *Issuers) Check(url string) error { return i.all[url].keys.check() }
 
-// Verify returns who a token of an issuer is of.
+// Verify verifies a token of an issuer, and returns its person.
 func (i *Issuers) Verify(ctx context.Context, url, text string) (Identity, error) {
 	from := i.all[url]
 	var names []string
@@ -126,7 +126,7 @@ func (i *Issuers) Verify(ctx context.Context, url, text string) (Identity, error
 	return identity, nil
 }
 
-// ambiguous reports whether a claim that was checked is there in another case too: encoding/json takes any case, and the last one counts.
+// ambiguous reports whether the token has a checked claim a second time in other case: encoding/json ignores case, and uses the last one.
 func ambiguous(claims map[string]json.RawMessage) bool {
 	for name := range claims {
 		lower := strings.ToLower(name)
@@ -137,14 +137,14 @@ func ambiguous(claims map[string]json.RawMessage) bool {
 	return false
 }
 
-// maxName is as long as the name of an owner may be.
+// maxName is the maximum length of the name of an owner.
 const maxName = 253
 
 // identity reads the claims of a token whose signature is valid.
 func (i *issuer) identity(claims map[string]json.RawMessage) (Identity, error) {
 	name, is := text(claims[i.UsernameClaim])
 	verified := string(claims["email_verified"])
-	// As the API server does: an address that somebody only claims is nobody's name.
+	// The API server decides the same: an address that is not verified is no name.
 	if !is || i.UsernameClaim == "email" && verified != "" && verified != "true" {
 		return Identity{}, ErrInvalid
 	}
@@ -170,7 +170,7 @@ func (i *issuer) identity(claims map[string]json.RawMessage) (Identity, error) {
 	return who, nil
 }
 
-// proper reports whether a name may be that of a person or a group. Those that begin with system: are Kubernetes' own.
+// proper reports whether a name may belong to a person or a group. Names with the prefix system: belong to Kubernetes.
 func proper(name string) bool {
 	return len(name) <= maxName && !strings.HasPrefix(name, "system:") && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
@@ -184,7 +184,7 @@ func text(raw json.RawMessage) (string, bool) {
 	return s, is && s != ""
 }
 
-// texts reads one text, or a list of them. Without any there are none.
+// texts parses one text or a list of texts; an absent value is an empty list.
 func texts(raw json.RawMessage) ([]string, bool) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, true

@@ -7,37 +7,38 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// How many attempts there are at once: of one webhook, of all webhooks of one tenant, and of all. So those of one tenant leave places for the others if none of them answers.
+// How many attempts may run at once: of one webhook, of all webhooks of one tenant, and of all. So a tenant whose webhooks do not answer leaves places
+// for the others.
 const (
 	perWebhook = 4
 	perTenant  = 16
 	perSender  = 128
 )
 
-// A webhook that fails rests, longer each time, and then gets one message. So one that does not answer takes few places.
+// A webhook that fails rests, longer each time, and then gets one message. So a webhook that does not answer takes few places.
 const (
 	shortestRest = 5 * time.Second
 	longestRest  = 5 * time.Minute
 )
 
-// places counts the attempts that run.
+// places counts the running attempts.
 type places struct {
 	mu       sync.Mutex
 	webhooks map[string]int
 	tenants  map[string]int
 	all      int
-	// healthy are the webhooks that took their last message. Others get one at a time.
+	// healthy has the webhooks that accepted their last message. Others get one message at a time.
 	healthy map[string]bool
 	failing map[string]rest
 }
 
-// rest is that a webhook failed so many times in sequence, and gets nothing until a time.
+// rest says how many times in a row a webhook failed, and until when it gets nothing.
 type rest struct {
 	failures int
 	until    time.Time
 }
 
-// take takes as many places as a webhook may have now. Each is given back.
+// take takes as many places as a webhook may have now. Return each with give.
 func (p *places) take(to store.DueWebhook, now time.Time) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +62,7 @@ func (p *places) take(to store.DueWebhook, now time.Time) int {
 	return n
 }
 
-// give gives a place back.
+// give returns a place.
 func (p *places) give(to store.DueWebhook) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +75,7 @@ func (p *places) give(to store.DueWebhook) {
 	}
 }
 
-// ofTenants returns how many attempts of each tenant run.
+// ofTenants returns how many attempts run for each tenant.
 func (p *places) ofTenants() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +86,7 @@ func (p *places) ofTenants() map[string]int {
 	return all
 }
 
-// answered records that a webhook took a message.
+// answered records that a webhook accepted a message.
 func (p *places) answered(webhook string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +97,7 @@ func (p *places) answered(webhook string) {
 	p.healthy[webhook] = true
 }
 
-// forget forgets a webhook that is deleted.
+// forget removes a deleted webhook.
 func (p *places) forget(webhook string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +105,7 @@ func (p *places) forget(webhook string) {
 	delete(p.healthy, webhook)
 }
 
-// failed records that a webhook did not take a message, and returns how many times in sequence. wanted is how long it asked for nothing.
+// failed records that a webhook did not accept a message, and returns how many times in a row. wanted is the pause that it asked for.
 func (p *places) failed(webhook string, now time.Time, wanted time.Duration) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

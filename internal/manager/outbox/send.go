@@ -20,26 +20,26 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// maxAnswer is how much of an answer is read, in bytes, and kept.
+// maxAnswer is how many bytes of an answer are read and kept.
 const maxAnswer = 1 << 10
 
-// notAnswering is after how many failures in sequence a webhook is taken for one that does not answer, so that all its messages that are a day old are parked.
+// notAnswering is after how many failures in a row a webhook counts as not answering, so that all its messages that are a day old are parked.
 const notAnswering = 5
 
-// goneAnswer is the reason by which a webhook is disabled, as Standard Webhooks asks of whoever gets the status 410.
+// goneAnswer is the reason for disabling a webhook that answers 410, as Standard Webhooks recommends.
 const goneAnswer = "It answered 410 Gone, so it wants no more messages."
 
-// RefusedError is that a webhook leads to an address that none may lead to.
+// RefusedError says that the address of a webhook is not allowed.
 type RefusedError struct{ Why string }
 
 // Error implements error.
 func (e *RefusedError) Error() string { return e.Why }
 
-// result is how an attempt ended. Without a status there was no answer.
+// result is the result of an attempt. Without a status there was no answer.
 type result struct {
 	status int
 	answer string
-	// wanted is for how long the webhook asks for nothing.
+	// wanted is the pause that the webhook asks for.
 	wanted time.Duration
 }
 
@@ -81,7 +81,7 @@ func (s *Sender) send(ctx context.Context, to store.DueWebhook, d store.Delivery
 	log.V(1).Info("Sent", "type", d.Type, "state", o.State, "status", r.status)
 }
 
-// outcome says what becomes of a message after an attempt.
+// outcome returns what to record about a message after an attempt.
 func (s *Sender) outcome(d store.Delivery, r result) store.Outcome {
 	now := s.Now()
 	d.Attempts++
@@ -127,7 +127,7 @@ func (s *Sender) attempt(ctx context.Context, w store.Webhook, d store.Delivery)
 	if err != nil {
 		return result{answer: whyNot(err)}
 	}
-	// What is not read of the answer is of no use.
+	// The rest of the answer is not needed.
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode == http.StatusGone {
 		return result{status: answer.StatusCode, answer: goneAnswer}
@@ -159,7 +159,8 @@ func (s *Sender) secrets(w store.Webhook, now time.Time) (all []string, err erro
 	return all, nil
 }
 
-// whyNot says why there was no answer, to who has the webhook: without addresses of the manager's network, and without the URL, which may have a secret in it.
+// whyNot says, for the owner of the webhook, why there was no answer. It leaves out addresses in the network of the manager, and the URL, which may
+// have a secret in it.
 func whyNot(err error) string {
 	var (
 		refused *RefusedError

@@ -1,4 +1,5 @@
-// Package outbox sends what waits for webhooks: each message until its webhook takes it, for a day, and the messages about one object in their order.
+// Package outbox sends messages to webhooks. It tries each message until its webhook accepts it, for a day, and keeps the order of the messages about
+// one object.
 package outbox
 
 import (
@@ -18,31 +19,31 @@ import (
 )
 
 const (
-	// lookEvery is how often the store is asked what is due, unless something was delivered meanwhile.
+	// lookEvery is how often the sender reads which messages are due; after a delivery it reads at once.
 	lookEvery = time.Second
 	// Timeout is how long an attempt may take: to connect, to send, and to get the answer.
 	Timeout = 12 * time.Second
-	// claimed is how long others wait for a sender that claimed a message, and was killed. It is much longer than an attempt.
+	// claimed is how long a claim lasts: if its sender was killed, others wait that long. It is much longer than an attempt.
 	claimed = time.Minute
-	// storeTimeout is how long the store may take for what is recorded of an attempt.
+	// storeTimeout is how long recording the result of an attempt may take.
 	storeTimeout = 10 * time.Second
 )
 
-// Store is what a Sender needs of the store.
+// Store is the part of the store that a Sender needs.
 type Store interface {
 	store.Outbox
 	GetWebhook(ctx context.Context, of, id string) (store.Webhook, error)
 }
 
-// Sender sends. Several may run at once on one store, each in a process of its own: they claim what they send.
+// Sender sends messages. Several may run at once on one store, each in its own process, because they claim what they send.
 type Sender struct {
 	Store Store
 	// Keys returns the keys that encrypt the secrets.
 	Keys func() (*kms.Keys, error)
-	// Receivers is the way to webhooks. It refuses addresses that none may lead to by a RefusedError.
+	// Receivers connects to webhooks. It refuses an address that is not allowed with a RefusedError.
 	Receivers http.RoundTripper
 	Now       func() time.Time
-	// Jitter returns a number from 0 to less than 1, which spreads what is sent again.
+	// Jitter returns a number of at least 0 and less than 1, which spreads retries.
 	Jitter  func() float64
 	Metrics *Metrics
 
@@ -52,7 +53,7 @@ type Sender struct {
 	once    sync.Once
 }
 
-// Run sends until the context ends, and then waits for the attempts that have begun. The context has the log.
+// Run sends until the context ends, and then waits for the running attempts. The context has the log.
 func (s *Sender) Run(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx)
 	look := time.NewTicker(lookEvery)
@@ -74,13 +75,13 @@ func (s *Sender) Run(ctx context.Context) error {
 	return nil
 }
 
-// woken returns the channel by which an attempt that ended says that there is a place for another one.
+// woken returns a channel that gets a value when an attempt ends, and so a place is free.
 func (s *Sender) woken() chan struct{} {
 	s.once.Do(func() { s.wake = make(chan struct{}, 1) })
 	return s.wake
 }
 
-// round begins an attempt for each message that is due, as far as there are places. The tenants with the fewest attempts are first.
+// round begins an attempt for each message that is due, as long as there are places. The tenants with the fewest attempts come first.
 func (s *Sender) round(ctx context.Context) error {
 	due, err := s.Store.ListDue(ctx, s.Now())
 	if err != nil || len(due) == 0 {
@@ -100,7 +101,7 @@ func (s *Sender) round(ctx context.Context) error {
 	return nil
 }
 
-// begin claims as many messages for a webhook as there are places, and sends them.
+// begin claims as many messages for a webhook as it has places, and sends them.
 func (s *Sender) begin(ctx context.Context, to store.DueWebhook) error {
 	now := s.Now()
 	taken := s.places.take(to, now)
@@ -116,7 +117,7 @@ func (s *Sender) begin(ctx context.Context, to store.DueWebhook) error {
 		s.running.Add(1)
 		go func() {
 			defer s.running.Done()
-			// What was begun ends, also if the manager stops: an attempt that is cut off would be made again.
+			// An attempt that was begun goes on even if the manager stops: an interrupted one would be repeated.
 			s.send(context.WithoutCancel(ctx), to, d, claim.By)
 			s.places.give(to)
 			select {

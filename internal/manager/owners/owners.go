@@ -1,5 +1,5 @@
-// Package owners knows the scopes of people: those that the owners of tenants have by their Tenants, and the administrators by the configuration. So a person may do by the API what the role in
-// spec.owners says, as with kubectl.
+// Package owners knows the scopes of people: owners of tenants have them by the Tenants, administrators by the configuration. So a person has in the
+// API the role of spec.owners, as with kubectl.
 package owners
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/access"
 )
 
-// maxOutage is how long the owners count that were read last: others may have been written since.
+// maxOutage is how long the owners that were read last are used while the Tenants are not followed: others may have changed them since.
 const maxOutage = time.Hour
 
-// ErrUnknown is returned while the owners are not known, or not any more.
+// ErrUnknown is returned before the owners were read, and after maxOutage.
 var ErrUnknown = errors.New("the owners of tenants are not known")
 
 // subject is a person or a group.
@@ -29,12 +29,12 @@ const (
 	group = "Group"
 )
 
-// ranks has the roles of owners, and which of two counts.
+// ranks orders the roles of owners: the greater one counts.
 var ranks = map[string]int{"view": 1, "edit": 2, "admin": 3}
 
 // Owners knows who owns what.
 type Owners struct {
-	// Synced returns why the Tenants were not read yet, and Behind how long they were not followed.
+	// Synced returns an error until the Tenants were read. Behind returns for how long they have not been followed.
 	Synced func(context.Context) error
 	Behind func() time.Duration
 
@@ -45,7 +45,7 @@ type Owners struct {
 	in map[string][]subject
 }
 
-// New returns owners before any Tenant was read, without administrators.
+// New returns Owners without administrators, before any Tenant was read.
 func New() *Owners {
 	return &Owners{admins: map[subject]bool{}, of: map[subject]map[string]string{}, in: map[string][]subject{}}
 }
@@ -62,7 +62,7 @@ func (o *Owners) Administer(users, groups []string) {
 	}
 }
 
-// Put records the owners of a tenant. Of several roles of one owner the one that may most counts, as with RBAC.
+// Put records the owners of a tenant. An owner with several roles has the greatest one, as with RBAC.
 func (o *Owners) Put(tenant string, owners []v1alpha1.Owner) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -101,7 +101,8 @@ func (o *Owners) forget(tenant string) {
 	delete(o.in, tenant)
 }
 
-// Grant returns the scopes of a person: admin alone, or one for each tenant, in the order of their names. Administrators have theirs even if the owners are not known.
+// Grant returns the scopes of a person: admin alone, or one scope for each tenant, in the order of their names. Administrators get theirs even if the
+// owners are unknown.
 func (o *Owners) Grant(ctx context.Context, name string, groups []string) (access.Grant, error) {
 	subjects := []subject{{user, name}}
 	for _, g := range groups {

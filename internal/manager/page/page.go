@@ -1,4 +1,4 @@
-// Package page has the cursors of lists. A cursor is the key of the last item of a page, so the order is stable while items come and go.
+// Package page has lists in pages. A cursor is the key of the last item of a page, so the order stays the same while items are added and deleted.
 package page
 
 import (
@@ -8,25 +8,25 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
-// Query is what every list takes.
+// Query has the parameters of every list.
 type Query struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"How many items to answer at most."`
 	Cursor string `query:"cursor" maxLength:"512" doc:"The field next of the page before."`
 }
 
-// OfTenant is what lists take that are of one tenant, or of all.
+// OfTenant has the parameters of lists of one tenant, or of all.
 type OfTenant struct {
 	Query
 	Tenant string `query:"tenant" maxLength:"63" doc:"The tenant. Default: the only one of the caller; all, for administrators."`
 }
 
-// List is what every list answers.
+// List is the answer of every list.
 type List[T any] struct {
 	Items []T    `json:"items" nullable:"false"`
 	Next  string `json:"next,omitempty" doc:"The cursor of the next page. It is not there on the last page."`
 }
 
-// Key returns the key that the cursor holds, "" without a cursor.
+// Key returns the key in the cursor, "" without a cursor.
 func (q Query) Key() (string, error) {
 	key, err := base64.RawURLEncoding.Strict().DecodeString(q.Cursor)
 	if err != nil {
@@ -35,8 +35,8 @@ func (q Query) Key() (string, error) {
 	return string(key), nil
 }
 
-// Read returns the page that a query asks for. read returns at most that many items after the one whose key it gets, "" for the first; show makes
-// of one what the API answers.
+// Read returns the page that a query asks for. read returns at most that many items after a key, which is "" for the first page; show converts an item
+// for the answer.
 func Read[S, T any](ctx context.Context, q Query, read func(after string, most int) ([]S, error), show func(S) T, key func(T) string) (List[T], error) {
 	after, err := q.Key()
 	if err != nil {
@@ -53,7 +53,7 @@ func Read[S, T any](ctx context.Context, q Query, read func(after string, most i
 	return Of(q, all, key), nil
 }
 
-// Of returns a page of what was read with one item more than the limit, which tells whether there is a next page.
+// Of returns a page. read has one item more than the limit if there is a next page.
 func Of[T any](q Query, read []T, key func(T) string) List[T] {
 	if len(read) <= q.Limit {
 		return List[T]{Items: append([]T{}, read...)}

@@ -45,7 +45,7 @@ var codes = map[Code]meaning{
 	TookTooLong:     {http.StatusGatewayTimeout, "The operation took too long."},
 }
 
-// byStatus has the code of each status with which huma refuses a request.
+// byStatus has the code for each status with which huma itself refuses a request.
 var byStatus = func() map[int]Code {
 	all := map[int]Code{}
 	for code, about := range codes {
@@ -54,7 +54,7 @@ var byStatus = func() map[int]Code {
 	return all
 }()
 
-// Statuses returns those of what every operation with a token may answer, and further ones.
+// Statuses returns the error statuses of an operation: those of every operation with a token, and further ones.
 func Statuses(further ...int) []int {
 	return append(further, http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusGatewayTimeout)
 }

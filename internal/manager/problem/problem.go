@@ -1,5 +1,4 @@
-// Package problem has the errors that the management API answers: problem details of RFC 9457 with a stable code. docs/errors.md has a row for
-// each code.
+// Package problem has the errors of the management API: problem details of RFC 9457 with a stable code. docs/errors.md has a row for each code.
 package problem
 
 import (
@@ -29,13 +28,13 @@ type Problem struct {
 	// RequestID is set when the answer is written.
 	RequestID string  `json:"requestId,omitempty" doc:"The id of the request, which the log of the manager has too."`
 	Errors    []Fault `json:"errors,omitempty" doc:"Each part of the request that is wrong."`
-	// Versions is set by a conflict about a file.
+	// Versions is set for a conflict about a file.
 	Versions *Versions `json:"versions,omitempty" doc:"Of a conflict about a file: both versions."`
-	// Wait is how long to wait for the next request, which the header Retry-After says; 0 if that is not known.
+	// Wait is how long to wait before the next request, for the header Retry-After; 0 if that is unknown.
 	Wait time.Duration `json:"-"`
 }
 
-// Versions are those of a file in a conflict. The caller may read the file.
+// Versions has both versions of a file in a conflict. The caller may read the file.
 type Versions struct {
 	File    string `json:"file" doc:"The path in the repository."`
 	Commit  string `json:"commit" doc:"The newest commit."`
@@ -49,13 +48,13 @@ type Fault struct {
 	Message  string `json:"message" doc:"What is wrong there."`
 }
 
-// New returns a Problem with a code. The detail is read by the caller, so it may not name what the caller may not know of.
+// New returns a Problem with a code. The caller reads the detail, so it must not name anything that the caller may not know.
 func New(code Code, detail string, faults ...Fault) *Problem {
 	about := codes[code]
 	return &Problem{Type: "urn:kubeop:problem:" + string(code), Title: about.title, Status: about.status, Code: code, Detail: detail, Errors: faults}
 }
 
-// late returns what is answered when an operation was ended by its deadline.
+// late returns the answer for an operation that exceeded its deadline.
 func late(ctx context.Context, err error) *Problem {
 	logr.FromContextOrDiscard(ctx).Error(err, "Ending an operation that took too long")
 	return New(TookTooLong, "Look whether something was written before you send the request again.")
@@ -70,7 +69,7 @@ func (p *Problem) GetStatus() int { return p.Status }
 // ContentType implements huma.ContentTypeFilter.
 func (p *Problem) ContentType(string) string { return ContentType }
 
-// Write answers with the problem, outside of huma's operations.
+// Write answers a request with the problem, outside of the operations of huma.
 func (p *Problem) Write(w http.ResponseWriter, requestID string) {
 	answer := *p
 	answer.RequestID = requestID
@@ -83,7 +82,7 @@ func (p *Problem) Write(w http.ResponseWriter, requestID string) {
 	_ = json.NewEncoder(w).Encode(&answer)
 }
 
-// UnreadableBody is why the body of a request cannot be read, such as a client that disconnected, or chunks that are none.
+// UnreadableBody is the error if the body of a request cannot be read, such as because the client disconnected, or sent invalid chunks.
 type UnreadableBody struct{ Err error }
 
 // Error implements error.
@@ -92,20 +91,20 @@ func (u *UnreadableBody) Error() string { return "reading the body: " + u.Err.Er
 // Unwrap returns why.
 func (u *UnreadableBody) Unwrap() error { return u.Err }
 
-// huma has these as variables of its package: all that it refuses by itself, such as a body that is no JSON, becomes a Problem too.
+// huma has these as variables of its package. With them, what huma itself refuses, such as a body that is not JSON, becomes a Problem too.
 func init() {
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
 		return fromHuma(context.Background(), status, message, errs)
 	}
 	huma.ErrorFormatter = withoutErrors
-	// Otherwise a field is taken in any case, also twice, and the last one counts.
+	// Otherwise huma accepts a field in any case, also twice, and uses the last one.
 	huma.ValidateStrictCasing = true
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 		return fromHuma(ctx.Context(), status, message, errs)
 	}
 }
 
-// maxFaults and maxLocation bound an answer: a body may have any number of unknown fields, with names of any length.
+// maxFaults and maxLocation limit the size of an answer: a body may have any number of unknown fields, with names of any length.
 const (
 	maxFaults   = 50
 	maxLocation = 200
@@ -123,12 +122,12 @@ func fromHuma(ctx context.Context, status int, message string, errs []error) *Pr
 		code = BadRequest
 	}
 	if code == "" || code == Internal {
-		// What an unexpected error says is for the log: it may name what the caller may not know of.
+		// The text of an unexpected error goes to the log only: it may name what the caller may not know.
 		logr.FromContextOrDiscard(ctx).Error(errors.Join(errs...), "Answering with an internal error", "message", message)
 		return New(Internal, "")
 	}
 	p := New(code, message)
-	// What other errors say is not told: it may repeat a value.
+	// Other errors are left out, because they may repeat a value.
 	for _, err := range errs[:min(len(errs), maxFaults)] {
 		var detail huma.ErrorDetailer
 		if !errors.As(err, &detail) {
@@ -143,10 +142,10 @@ func fromHuma(ctx context.Context, status int, message string, errs []error) *Pr
 	return p
 }
 
-// unreadableValue is how huma begins what the type of a parameter says about its text. The rest may repeat the text.
+// unreadableValue is the beginning of the text of huma if a parameter cannot be parsed. The rest of that text may repeat the value.
 const unreadableValue = "invalid value"
 
-// withoutErrors formats what huma says about a value that does not fit its format, without the error of the parser, which repeats the value.
+// withoutErrors formats the text of huma about a value that does not fit its format. It leaves out the error of the parser, which repeats the value.
 func withoutErrors(format string, values ...any) string {
 	for _, value := range values {
 		if _, is := value.(error); is {
@@ -157,16 +156,16 @@ func withoutErrors(format string, values ...any) string {
 	return fmt.Sprintf(format, values...)
 }
 
-// maxValues is how many values a body may have: as many as a file of a repository. In memory each takes far more than in the text.
+// maxValues is how many values a body may have: the same as a file of a repository. A value needs far more memory than its text.
 const maxValues = 100_000
 
-// Unreadable says why a type of this module cannot be read from JSON. The caller is told the text, which must not have what was sent.
+// Unreadable says why a type of this module cannot be read from JSON. The caller gets this text, so it must not repeat what the caller sent.
 type Unreadable string
 
 // Error implements error.
 func (u Unreadable) Error() string { return string(u) }
 
-// JSON reads bodies. Its errors say where a body is wrong, and not what is there.
+// JSON parses bodies. Its errors say where a body is wrong, but do not repeat the value.
 var JSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: func(data []byte, into any) error {
 	if values(data) > maxValues {
 		return fmt.Errorf("has more than %d values", maxValues)
@@ -188,7 +187,7 @@ var JSON = huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: func(
 	return errors.New("has a value that cannot be read")
 }}
 
-// values returns at most how many values a text of JSON has: each but the first is behind one of the characters "[", "{" and ",".
+// values returns an upper bound for the number of values in a JSON text: each but the first follows one of the characters "[", "{" and ",".
 func values(data []byte) int {
 	n, text := 1, false
 	for i := 0; i < len(data); i++ {

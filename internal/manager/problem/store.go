@@ -9,7 +9,7 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// FromStore returns what is answered when the store returned an error. The reason is for the log.
+// FromStore returns the answer for an error of the store. The reason goes to the log.
 func FromStore(ctx context.Context, err error) *Problem {
 	if errors.Is(err, store.ErrNotFound) {
 		return New(NotFound, "")

@@ -1,4 +1,4 @@
-// Package progress says what became of a commit, from the states of the objects in the cluster.
+// Package progress says how far the cluster has come with a commit, from the states of the objects.
 package progress
 
 import (
@@ -26,7 +26,7 @@ const (
 	Deleted = "Deleted"
 )
 
-// Report is what became of a commit, as far as it is about an object.
+// Report says how far the cluster has come with a commit, for one object.
 type Report struct {
 	Commit   string        `json:"commit"`
 	State    string        `json:"state" enum:"Pending,Held,Refused,Applied,Failed,Healthy,Deleted" doc:"Pending: the operator has not got so far. Held: a person has to confirm it. Refused: the operator does not use this version of the file. Applied: it uses it, and the object is not ready yet. Failed: it uses it, and only another change can help. Healthy: the object is ready. Deleted: the object is gone."`
@@ -35,7 +35,7 @@ type Report struct {
 	At       time.Time     `json:"at,omitzero" doc:"Since when the object is in this state, as far as it is known."`
 }
 
-// FileProblem is what is wrong with a file.
+// FileProblem is a problem of a file.
 type FileProblem struct {
 	File    string `json:"file"`
 	Line    int    `json:"line,omitempty"`
@@ -44,24 +44,25 @@ type FileProblem struct {
 	Code    string `json:"code,omitempty" doc:"As kubeop explain explains it."`
 }
 
-// Commit is a commit that an object is followed by.
+// Commit is a commit, and the object whose progress is reported.
 type Commit struct {
 	Hash string
-	// Reached: the repository was read at the commit, or at a later one.
+	// Reached is true once the operator has read the repository at the commit, or at a later one.
 	Reached bool
-	// File declares the object, from the root of the repository, and Object is how lists of what is held name it.
+	// File is the path of the file that declares the object, from the root of the repository. Object is the name of the object in lists of held
+	// deletions.
 	File, Object string
-	// Quiet: what the Repository says about itself is not for the caller.
+	// Quiet is true if the caller may not see what the Repository reports about itself.
 	Quiet bool
 }
 
-// object is one of kubeop's kinds with its conditions.
+// object is an object of one of the kinds of kubeop, with its conditions.
 type object interface {
 	client.Object
 	GetReconcileStatus() *v1alpha1.ReconcileStatus
 }
 
-// Of reports about a commit, by its Repository and the object, nil if there is none.
+// Of reports about a commit. repository is the Repository that has it, and of the object, nil if it does not exist.
 func Of(c Commit, repository *v1alpha1.Repository, of object) Report {
 	r := Report{Commit: c.Hash, State: Pending}
 	status := repository.Status
@@ -97,7 +98,7 @@ func Of(c Commit, repository *v1alpha1.Repository, of object) Report {
 	return r
 }
 
-// ofObject reports about an object that is as the commit, or a later one, declares it.
+// ofObject reports about an object whose spec is that of the commit, or of a later one.
 func (r *Report) ofObject(of object) {
 	conditions := of.GetReconcileStatus().Conditions
 	ready := meta.FindStatusCondition(conditions, v1alpha1.ReadyCondition)
@@ -129,7 +130,7 @@ func problemsOf(file string, lines []string, of object) (all []FileProblem) {
 	if len(all) > 0 || len(lines) == 0 {
 		return all
 	}
-	// The Repository has only the first of its problems.
+	// The Repository lists only its first problems. The object names its own.
 	var refused *v1alpha1.Refused
 	switch of := of.(type) {
 	case *v1alpha1.App:
@@ -145,7 +146,7 @@ func problemsOf(file string, lines []string, of object) (all []FileProblem) {
 
 var problemLine = regexp.MustCompile(`^(.*?)(?::(\d+))?(?::(\d+))?: (.*?)(?: \[([a-z0-9-]+)\])?$`)
 
-// parse reads "file:line:column: why [code]", in which only the file and the reason have to be.
+// parse parses "file:line:column: why [code]". Only the file and the reason are required.
 func parse(text string) FileProblem {
 	m := problemLine.FindStringSubmatch(text)
 	if m == nil {
@@ -157,7 +158,7 @@ func parse(text string) FileProblem {
 	return p
 }
 
-// heldOf returns the line about an object, "" if its deletion is not held.
+// heldOf returns the line about an object in a list of held deletions, "" if its deletion is not held.
 func heldOf(object string, lines []string) string {
 	for _, line := range lines {
 		if name, _, _ := strings.Cut(line, ":"); name == object {

@@ -13,7 +13,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/request"
 )
 
-// maxCallers bounds the memory. Further callers share one limit while none of these is idle.
+// maxCallers limits the memory. If all buckets are in use, further callers share one bucket.
 const maxCallers = 10_000
 
 // Limiter has a token bucket for each caller.
@@ -28,7 +28,7 @@ type Limiter struct {
 	swept    time.Time
 }
 
-// New returns a Limiter of so many requests a second, of which a caller may send burst at once.
+// New returns a Limiter that allows each caller perSecond requests a second, and burst at once.
 func New(perSecond float64, burst int, now func() time.Time) *Limiter {
 	limit := rate.Limit(perSecond)
 	return &Limiter{perSecond: limit, burst: burst, now: now, callers: map[string]*rate.Limiter{}, overflow: rate.NewLimiter(limit, burst)}
@@ -51,7 +51,7 @@ func (l *Limiter) of(caller string, now time.Time) *rate.Limiter {
 	if known := l.callers[caller]; known != nil {
 		return known
 	}
-	// A sweep reads every bucket, so a flood of new callers may not cause one each.
+	// A sweep reads every bucket, so many new callers must not cause a sweep each.
 	if len(l.callers) >= maxCallers && now.Sub(l.swept) >= time.Second {
 		l.swept = now
 		for name, limiter := range l.callers {
@@ -68,7 +68,7 @@ func (l *Limiter) of(caller string, now time.Time) *rate.Limiter {
 	return limiter
 }
 
-// Refuse takes one request from a caller's bucket. If there is none, it returns what to answer.
+// Refuse takes one request from the bucket of a caller. If there is none, it returns the answer to the request.
 func (l *Limiter) Refuse(caller string) *problem.Problem {
 	wait, ok := l.Take(caller)
 	if ok {
@@ -77,7 +77,7 @@ func (l *Limiter) Refuse(caller string) *problem.Problem {
 	return problem.New(problem.TooManyRequests, "The header Retry-After says after how many seconds the next one is answered.").After(wait)
 }
 
-// Limit wraps a handler. It answers 429 to an address that has to wait.
+// Limit wraps a handler. It answers with 429 if an address sent too many requests.
 func (l *Limiter) Limit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if refused := l.Refuse(network(request.Address(r.Context()))); refused != nil {
@@ -88,7 +88,7 @@ func (l *Limiter) Limit(next http.Handler) http.Handler {
 	})
 }
 
-// network names a caller by its address: of IPv6 by the network of 64 bits, in which one host has all addresses that it likes.
+// network returns the caller of an address. For IPv6 that is its network of 64 bits, because one host can use all addresses in it.
 func network(address string) string {
 	if parsed, err := netip.ParseAddr(address); err == nil && parsed.Is6() {
 		return netip.PrefixFrom(parsed, 64).Masked().String()

@@ -1,4 +1,4 @@
-// Package readiness knows what requests need, and names what of it is missing.
+// Package readiness checks what requests depend on, and names what is missing.
 package readiness
 
 import (
@@ -14,35 +14,36 @@ import (
 )
 
 const (
-	// checkTimeout is how long one check may take. Kubelet's probes wait for one second by default.
+	// checkTimeout is how long one check may take. Probes of the kubelet wait for one second by default.
 	checkTimeout = 900 * time.Millisecond
-	// memory is how long an outcome is told again, because anyone may ask.
+	// memory is how long a result is reused, because anyone may ask for it.
 	memory = time.Second
 )
 
-// Check returns why something is missing, nil if it is there.
+// Check returns an error if something is missing.
 type Check func(context.Context) error
 
-// Checks are what requests need, by name. What is missing does not make the manager unready: requests that need it are answered by 503 or from what was there before, and others as ever.
+// Checks are the dependencies of requests, by name. A missing one does not make the manager unready: requests that need it get 503 or an older answer,
+// and all others work as usual.
 type Checks struct {
 	log      logr.Logger
 	now      func() time.Time
 	checks   map[string]Check
 	stopping atomic.Bool
 
-	// mu is held while the checks run, so that all who ask meanwhile get the same outcome.
+	// mu is held while the checks run, so that concurrent callers get the same result.
 	mu      sync.Mutex
 	at      time.Time
 	missing []string
 	failed  map[string]bool
 }
 
-// New returns Checks. The log is told when a check begins to fail, with the reason, and when it passes again.
+// New returns Checks. The log gets a line when a check begins to fail, with the reason, and when it passes again.
 func New(log logr.Logger, now func() time.Time) *Checks {
 	return &Checks{log: log, now: now, checks: map[string]Check{}, failed: map[string]bool{}}
 }
 
-// Add adds a check, before anyone asks. Everyone may read its name at /readyz; what it returns is for the log.
+// Add adds a check. Call it before the first Missing. Everyone may read the name at /readyz; the error goes to the log.
 func (c *Checks) Add(name string, check Check) { c.checks[name] = check }
 
 // Stop makes the manager unready for good.
@@ -51,12 +52,12 @@ func (c *Checks) Stop() { c.stopping.Store(true) }
 // Stopping reports whether the manager stops, so that no request should be sent to it any more.
 func (c *Checks) Stopping() bool { return c.stopping.Load() }
 
-// Missing returns the names of the checks that fail, sorted. It makes all of them at once, at most once in a second.
+// Missing returns the names of the failing checks, sorted. It runs all checks concurrently, at most once a second.
 func (c *Checks) Missing(ctx context.Context) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at.IsZero() || c.now().Sub(c.at) >= memory {
-		// The outcome is for others too, so it does not depend on whether the first one waits for it.
+		// The result is for others too, so it does not end with the first request.
 		c.missing = c.make(context.WithoutCancel(ctx))
 		c.at = c.now()
 	}
@@ -97,7 +98,7 @@ func (c *Checks) make(ctx context.Context) []string {
 	return missing
 }
 
-// tell logs what a check says, unless it said the same before.
+// tell logs the result of a check if it changed.
 func (c *Checks) tell(name string, why error) {
 	if c.failed[name] == (why != nil) {
 		return

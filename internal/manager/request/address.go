@@ -10,9 +10,9 @@ import (
 // Proxies are the networks of proxies whose header X-Forwarded-For is read.
 type Proxies []netip.Prefix
 
-// Client returns the address of who sent a request. That is the one of its connection, or, if a proxy connected, the last one in X-Forwarded-For that is
-// no proxy's: each proxy appends whom it got the request from, and all before that may be the client's invention. If the header says nothing more,
-// it is the last proxy that is known.
+// Client returns the address of the client of a request. That is the address of the connection or, if a proxy connected, the last address in
+// X-Forwarded-For that is no proxy: each proxy appends the address of its client, and the client may have invented all addresses before. If the header
+// has no other address, it is the last known proxy.
 func (p Proxies) Client(r *http.Request) string {
 	connected, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -39,7 +39,7 @@ func (p Proxies) trusts(address netip.Addr) bool {
 	return false
 }
 
-// parseHop reads an address, which some proxies write with a port.
+// parseHop parses an address. Some proxies append a port.
 func parseHop(text string) (netip.Addr, bool) {
 	text = strings.TrimSpace(text)
 	if with, err := netip.ParseAddrPort(text); err == nil {
@@ -53,7 +53,7 @@ func plain(address netip.Addr) netip.Addr { return address.Unmap().WithZone("") 
 
 type addressKey struct{}
 
-// Address returns where the request of a context came from, without a port, "" outside of a request.
+// Address returns the address of the client of the request in a context, without a port; "" outside of a request.
 func Address(ctx context.Context) string {
 	address, _ := ctx.Value(addressKey{}).(string)
 	return address

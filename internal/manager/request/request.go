@@ -1,4 +1,4 @@
-// Package request follows one HTTP request: its id, its log, its metrics, and whether its handler panics.
+// Package request gives each HTTP request an ID, a log and metrics, and handles panics of its handler.
 package request
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/eventstream"
 )
 
-// IDHeader is the header with the id of a request in its answer. The manager makes the id; what a caller sends in this header is only logged.
+// IDHeader is the header of an answer with the ID of the request, which the manager makes. If a caller sends this header, its value is only logged.
 const IDHeader = "X-Request-Id"
 
-// maxLoggedPath is how much of a path is logged, in bytes: a refused request must not cost more than one that is answered.
+// maxLoggedPath is how much of a path is logged, in bytes: a refused request must not cost more than a successful one.
 const maxLoggedPath = 256
 
-// callerID is what is logged of a caller's own id.
+// callerID matches the IDs of callers that are logged.
 var callerID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 type idKey struct{}
@@ -43,7 +43,7 @@ type Follower struct {
 	inFlight prometheus.Gauge
 }
 
-// NewFollower returns a Follower whose metrics are in the registry. failed answers the request with an id, after a panic of its handler.
+// NewFollower returns a Follower that registers its metrics. failed answers a request with an ID after a panic of its handler.
 func NewFollower(log logr.Logger, registry prometheus.Registerer, proxies Proxies, failed func(w http.ResponseWriter, id string)) *Follower {
 	f := &Follower{
 		log: log, proxies: proxies, failed: failed,
@@ -57,7 +57,7 @@ func NewFollower(log logr.Logger, registry prometheus.Registerer, proxies Proxie
 	return f
 }
 
-// Follow wraps a handler. routeOf returns the pattern that a request matches, "" if none: paths would be labels without bound.
+// Follow wraps a handler. routeOf returns the pattern that a request matches, "" for none: as labels of metrics, paths would have no limit.
 func (f *Follower) Follow(routeOf func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
@@ -95,7 +95,7 @@ func (f *Follower) Follow(routeOf func(*http.Request) string, next http.Handler)
 	})
 }
 
-// method returns a method as a label: clients may invent methods.
+// method returns a method as a label of metrics. Clients may send unknown methods.
 func method(of string) string {
 	switch of {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -104,12 +104,12 @@ func method(of string) string {
 	return "other"
 }
 
-// answer records what is answered.
+// answer is a ResponseWriter that records the answer.
 type answer struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
-	// failed: the client does not take the answer any more.
+	// failed is true once the client does not read any more.
 	failed bool
 }
 
@@ -136,8 +136,9 @@ func (a *answer) Write(data []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// recovered reports whether an answer is missing after a panic of the handler. If the answer has begun, the connection has to be cut, because the client
-// would take what it has for a complete answer. huma panics if it cannot write, which is no fault of the manager.
+// recovered handles a panic of the handler, and reports whether the request still needs an answer. If the answer was begun, cut is true: the
+// connection has to be closed, because otherwise the client would take a part for the whole. huma panics if it cannot write, which is no fault of the
+// manager.
 func (a *answer) recovered(log logr.Logger, why any) (unanswered, cut bool) {
 	err, _ := why.(error)
 	aborted := errors.Is(err, http.ErrAbortHandler) || a.failed

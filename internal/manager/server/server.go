@@ -1,4 +1,4 @@
-// Package server serves HTTP within limits of time and size, and stops without cutting answers off.
+// Package server serves HTTP within limits of time and size. When it stops, it finishes the answers that it began.
 package server
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Limits of one connection. A handler that streams moves the deadlines of its connection itself.
+// The limits of a connection. A handler that streams extends the deadlines of its connection itself.
 const (
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 15 * time.Second
@@ -23,22 +23,22 @@ const (
 	maxHeaderBytes = 16 << 10
 )
 
-// Server is one address with its handler.
+// Server is an address with its handler.
 type Server struct {
 	Name     string
 	Listener net.Listener
 	Handler  http.Handler
 	// TLS is nil for plain HTTP.
 	TLS *tls.Config
-	// Grace is how long a stop waits for answers that have begun.
+	// Grace is how long a stop waits for answers that were begun.
 	Grace time.Duration
 	Log   logr.Logger
 }
 
 type stoppingKey struct{}
 
-// Stopping returns a channel that is closed when the server of a request stops: a stream has to end then, because the stop waits for it. Outside of a
-// request of a Server it never is.
+// Stopping returns a channel that is closed when the server of a request stops: a stream has to end then, because the stop waits for it. In a context
+// that is not of a request of a Server, it is never closed.
 func Stopping(ctx context.Context) <-chan struct{} {
 	if stopping, is := ctx.Value(stoppingKey{}).(context.Context); is {
 		return stopping.Done()
@@ -46,8 +46,8 @@ func Stopping(ctx context.Context) <-chan struct{} {
 	return nil
 }
 
-// Serve serves until the context ends. Then it accepts no more connections, and waits for the answers that have begun, at most for Grace.
-// The contexts of requests do not end with ctx; a handler that streams ends with Stopping.
+// Serve serves until ctx ends. Then it accepts no more connections, and waits at most for Grace until all answers are finished. The contexts of
+// requests do not end with ctx; a handler that streams ends with Stopping.
 func (s *Server) Serve(ctx context.Context) error {
 	server := &http.Server{
 		Handler: s.Handler, TLSConfig: s.TLS, ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(s.Log), slog.LevelInfo),

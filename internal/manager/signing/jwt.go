@@ -17,16 +17,16 @@ var (
 	ErrExpired = errors.New("the JWT expired")
 )
 
-// Claims are what a JWT says.
+// Claims are the claims of a JWT.
 type Claims struct {
 	jwt.Claims
-	// Name is what it is for.
+	// Name says what the JWT is for.
 	Name string `json:"name"`
-	// Scope is what it may, one scope.
+	// Scope is the one scope of the JWT.
 	Scope string `json:"scope"`
 }
 
-// Sign returns a JWT with these claims. It sets the issuer, and the audience if there is none.
+// Sign returns a JWT with these claims. It sets the issuer and, if there is none, the audience.
 func (k *Keys) Sign(c Claims) (string, error) {
 	signing := k.current()
 	if signing == nil {
@@ -43,7 +43,7 @@ func (k *Keys) Sign(c Claims) (string, error) {
 	return jwt.Signed(signer).Claims(c).Serialize()
 }
 
-// Verify returns the claims of a JWT for the manager that is valid now.
+// Verify verifies a JWT that was made for the manager, and returns its claims.
 func (k *Keys) Verify(text string) (Claims, error) {
 	parsed, err := jwt.ParseSigned(text, []jose.SignatureAlgorithm{jose.EdDSA})
 	if err != nil || len(parsed.Headers) != 1 {
@@ -66,7 +66,7 @@ func (k *Keys) check(c Claims) error {
 	if c.Expiry == nil || c.IssuedAt == nil || c.Expiry.Time().Sub(c.IssuedAt.Time()) > MaxLife {
 		return ErrInvalid
 	}
-	// An expiry is exact: the manager itself set it.
+	// The expiry needs no leeway: the manager itself set it.
 	if err := c.ValidateWithLeeway(jwt.Expected{Issuer: k.Issuer, AnyAudience: jwt.Audience{k.Issuer}, Time: k.Now()}, leeway); err != nil && !errors.Is(err, jwt.ErrExpired) {
 		return ErrInvalid
 	}
@@ -76,5 +76,5 @@ func (k *Keys) check(c Claims) error {
 	return nil
 }
 
-// TimeOf returns a time as a JWT has it.
+// TimeOf converts a time to the form of a JWT.
 func TimeOf(at time.Time) *jwt.NumericDate { return jwt.NewNumericDate(at) }

@@ -1,5 +1,5 @@
-// Package signing signs and verifies the JWTs of projects, and replaces the keys that sign them. A key is published before it signs, and stays so until the last JWT that it signed expired, so
-// who verifies JWTs with the published keys never meets one without its key.
+// Package signing signs and verifies the JWTs of projects, and rotates the keys that sign them. A key is published before it signs, and stays
+// published until the last JWT that it signed expires. So a program that verifies JWTs with the published keys always has the key.
 package signing
 
 import (
@@ -22,24 +22,24 @@ import (
 )
 
 const (
-	// MaxLife is how long a JWT is valid at most.
+	// MaxLife is the longest validity of a JWT.
 	MaxLife = 24 * time.Hour
-	// signs is how long a key signs. The next one is made and published so long before.
+	// signs is how long a key signs. publishedBefore is how long before it begins to sign a key is made and published.
 	signs           = 30 * 24 * time.Hour
 	publishedBefore = 24 * time.Hour
-	// leeway is by how much the clocks of two managers may differ.
+	// leeway is how far the clocks of two managers may differ.
 	leeway = 30 * time.Second
-	// kept is how long a key stays after it signed last.
+	// kept is how long a key is kept after it stops signing.
 	kept = MaxLife + 2*leeway
-	// refreshEvery is how often the keys are read again: others may have added or revoked one.
+	// refreshEvery is how often the keys are read again: another manager may have added or revoked one.
 	refreshEvery = time.Minute
 )
 
-// Keys are those that sign.
+// Keys are the keys that sign JWTs.
 type Keys struct {
 	// Issuer is the iss of the JWTs, and the aud of those for the manager itself.
 	Issuer string
-	// File has the keys that encrypt, "" if there are none: then nothing is signed.
+	// File has the keys that encrypt the private keys. If it is "", nothing is signed.
 	File  string
 	Store store.SigningKeys
 	Now   func() time.Time
@@ -55,7 +55,7 @@ type key struct {
 	from, until time.Time
 }
 
-// Run reads the keys again and again, until the context ends.
+// Run refreshes the keys regularly, until the context ends.
 func (k *Keys) Run(ctx context.Context) error {
 	again := time.NewTicker(refreshEvery)
 	defer again.Stop()
@@ -73,15 +73,15 @@ func (k *Keys) Run(ctx context.Context) error {
 	}
 }
 
-// Check returns why the keys could not be read completely when they were read last.
+// Check returns an error if the last Refresh failed, or could not read all keys.
 func (k *Keys) Check(context.Context) error {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.why
 }
 
-// Refresh reads the keys, adds the next one if it is time, and drops those of which no JWT is valid any more. If it fails, those that were read before stay,
-// unless the store has them no more.
+// Refresh reads the keys, adds the next one if it is time, and drops those whose JWTs have all expired. If it fails, the keys from before stay, except
+// for those that the store does not have any more.
 func (k *Keys) Refresh(ctx context.Context) {
 	if k.File == "" {
 		return
@@ -151,14 +151,14 @@ func (k *Keys) add(ctx context.Context, wrapping *kms.Keys, now, from time.Time)
 	return err
 }
 
-// idOf makes the ID of a key of the key itself.
+// idOf derives the ID of a key from its public part.
 func idOf(public ed25519.PublicKey) string {
 	sum := sha256.Sum256(public)
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// open decrypts keys. Those that cannot be decrypted are the error. A public key is always made of the private one: what else says which keys are valid would be as good as a private key to
-// who can write to the database.
+// open decrypts keys. The error is about those that cannot be decrypted. It derives each public key from the private one: if the store had public
+// keys, somebody who can write to the database could add one, and forge JWTs.
 func open(wrapping *kms.Keys, stored []store.SigningKey) (all []key, err error) {
 	var failed []error
 	for _, s := range stored {
@@ -178,7 +178,7 @@ func open(wrapping *kms.Keys, stored []store.SigningKey) (all []key, err error) 
 	return all, errors.Join(failed...)
 }
 
-// JWK is a public key as RFC 8037 writes it.
+// JWK is a public key in the form of RFC 8037.
 type JWK struct {
 	Type      string `json:"kty" enum:"OKP"`
 	Curve     string `json:"crv" enum:"Ed25519"`
@@ -188,7 +188,7 @@ type JWK struct {
 	Use       string `json:"use" enum:"sig"`
 }
 
-// Published returns the public keys, for others who verify JWTs.
+// Published returns the public keys, for programs that verify JWTs.
 func (k *Keys) Published() []JWK {
 	all := []JWK{}
 	for _, one := range k.valid() {
@@ -198,7 +198,7 @@ func (k *Keys) Published() []JWK {
 	return all
 }
 
-// valid returns the keys of which JWTs may be valid, in the order in which they sign.
+// valid returns the keys that may have signed a valid JWT, in the order in which they sign.
 func (k *Keys) valid() (all []key) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -215,7 +215,7 @@ func (k *Keys) current() *key {
 	now := k.Now()
 	var found *key
 	for _, one := range k.valid() {
-		// If the clock went back, the first key has not begun to sign.
+		// If the clock was set back, the first key may not have begun to sign.
 		if now.Before(one.until) && (found == nil || !one.from.After(now)) {
 			found = &one
 		}

@@ -1,12 +1,13 @@
-// Package streams counts the answers that go on for long.
+// Package streams limits how many long answers are open at once.
 package streams
 
 import "sync"
 
-// Limits are how many streams there may be at once: of one caller, of all callers of one tenant, and of all. So one tenant cannot take those of the others.
+// Limits says how many streams may be open at once: of one caller, of all callers of one tenant, and of all. So one tenant cannot take the streams of
+// the others.
 type Limits struct{ OfCaller, OfTenant, All int }
 
-// Count is how many streams there are.
+// Count counts the open streams.
 type Count struct {
 	mu      sync.Mutex
 	callers map[string]int
@@ -14,7 +15,7 @@ type Count struct {
 	all     int
 }
 
-// Begin counts a stream until end is called. It reports false if there are too many. Administrators are of the tenant "".
+// Begin counts a stream until end is called. It reports false if too many are open. Administrators have the tenant "".
 func (c *Count) Begin(caller, tenant string, most Limits) (end func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

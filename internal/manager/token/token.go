@@ -1,4 +1,4 @@
-// Package token makes tokens and one-time codes, and the hashes that are stored of them.
+// Package token makes tokens and one-time codes, and the hashes that the store keeps.
 package token
 
 import (
@@ -9,10 +9,10 @@ import (
 	"regexp"
 )
 
-// Prefix is how every token begins, so that scanners for secrets find one that was published.
+// Prefix begins every token, so that scanners for secrets recognize a published one.
 const Prefix = "kubeop_"
 
-// 256 random bits need no slow hash: nobody tries them all.
+// 256 random bits need no slow hash: nobody can try them all.
 const randomBytes = 32
 
 var pattern = regexp.MustCompile(`^` + Prefix + `[A-Za-z0-9_-]{43}$`)
@@ -20,7 +20,7 @@ var pattern = regexp.MustCompile(`^` + Prefix + `[A-Za-z0-9_-]{43}$`)
 // New returns a new token.
 func New() string { return Prefix + random() }
 
-// NewCode returns a new one-time code. It is no token: no operation but the setup takes it.
+// NewCode returns a new one-time code. It is no token: only the setup accepts it.
 func NewCode() string { return "setup_" + random() }
 
 func random() string {
@@ -32,13 +32,13 @@ func random() string {
 // IsToken reports whether a text has the form of a token.
 func IsToken(text string) bool { return pattern.MatchString(text) }
 
-// maxJWT is the size from which on a text is no JWT, in bytes. The headers of a request may have 16 KiB.
+// maxJWT limits the size of a JWT, in bytes: a text of this size is none. The headers of a request may have 16 KiB.
 const maxJWT = 12 << 10
 
-// Only the compact form: what else the libraries read has no use here.
+// Only the compact form is accepted; libraries also read others.
 var jwtPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+$`)
 
-// Issuer returns who a JWT says that it is from. It is not verified: it says by whose keys to do that.
+// Issuer returns the issuer that a JWT names. It is not verified: it says whose keys can verify the JWT.
 func Issuer(text string) (issuer string, is bool) {
 	if len(text) > maxJWT {
 		return "", false
@@ -51,7 +51,7 @@ func Issuer(text string) (issuer string, is bool) {
 	if err != nil {
 		return "", false
 	}
-	// Not into a struct, whose fields are found in any case.
+	// The claims are not decoded into a struct, because its fields would match in any case.
 	var claims map[string]any
 	if json.Unmarshal(payload, &claims) != nil {
 		return "", false
@@ -60,7 +60,7 @@ func Issuer(text string) (issuer string, is bool) {
 	return issuer, is && issuer != ""
 }
 
-// Hash returns what is stored of a token or a code.
+// Hash returns what the store keeps of a token or a code.
 func Hash(text string) []byte {
 	sum := sha256.Sum256([]byte(text))
 	return sum[:]

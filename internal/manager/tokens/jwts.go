@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// NewJWTLimit returns the limit of the JWTs that each tenant gets in a day.
+// NewJWTLimit returns the limit of JWTs for each tenant, in a day.
 func NewJWTLimit(now func() time.Time) *ratelimit.Limiter {
 	return ratelimit.New(store.MaxTokensOfDay/(24*time.Hour).Seconds(), store.MaxTokensOfDay, now)
 }
@@ -62,7 +62,7 @@ func (o *Operations) createJWT(ctx context.Context, in *jwtInput) (*answer[JWT],
 	if !caller.Grant.May(access.JWTs, access.Create, in.Tenant, in.Project) {
 		return nil, problem.New(problem.Forbidden, "")
 	}
-	// Each of them is an event, which stays, so a tenant has as many in a day as tokens.
+	// Each JWT adds an event to the audit log, which is never deleted, so the limit is that of tokens.
 	if wait, ok := o.JWTs.Take(in.Tenant); !ok {
 		return nil, problem.New(problem.TooManyRequests, fmt.Sprintf("The tenant got %d JWTs in a day, which is all that it may have. The header Retry-After says after how many seconds it gets the next one.", store.MaxTokensOfDay)).After(wait)
 	}
@@ -89,7 +89,8 @@ func (o *Operations) createJWT(ctx context.Context, in *jwtInput) (*answer[JWT],
 	return &answer[JWT]{made}, nil
 }
 
-// keys are public, and so few that a minute or the load on the manager would not matter; new ones are published a day before they sign.
+// keys answers without a limit: the keys are public and few. Clients may keep them for five minutes, because a new key is published a day before it
+// signs.
 func (o *Operations) keys(context.Context, *struct{}) (*keysAnswer, error) {
 	return &keysAnswer{CacheControl: "public, max-age=300", Body: keySet{o.Signing.Published()}}, nil
 }

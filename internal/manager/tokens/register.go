@@ -1,4 +1,4 @@
-// Package tokens has the operations about tokens, and the one by which the first administrator gets one.
+// Package tokens has the operations about tokens, and the operation that gives the first administrator a token.
 package tokens
 
 import (
@@ -12,7 +12,7 @@ import (
 
 // Register registers the operations.
 func (o *Operations) Register(api huma.API) {
-	// The bodies are small, and anyone may send that of the code.
+	// The bodies are small, and the operation with the code needs no token.
 	const maxBody = 16 << 10
 	op := func(id, method, path, summary string, status int, errs ...int) huma.Operation {
 		return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, DefaultStatus: status, Tags: []string{"Tokens"}, Security: auth.Required, MaxBodyBytes: maxBody,

@@ -16,7 +16,7 @@ import (
 // codeLife is how long the code for the first administrator is valid. A restart offers a new one.
 const codeLife = time.Hour
 
-// bySetup is who created the token of the first administrator.
+// bySetup is recorded as the creator of the token of the first administrator.
 const bySetup = "setup"
 
 type claimInput struct {
@@ -27,8 +27,8 @@ type claimInput struct {
 	}
 }
 
-// OfferSetup makes a code for the first administrator, and forgets the one before. It returns "" if there is a valid token with the scope admin.
-// So who lost all of them, or let them expire, restarts the manager.
+// OfferSetup makes a code for the first administrator, and invalidates the previous one. It returns "" if a token with the scope admin is valid. Who
+// lost all of these tokens, or let them expire, restarts the manager.
 func (o *Operations) OfferSetup(ctx context.Context) (code string, expires time.Time, err error) {
 	code, now := token.NewCode(), o.now()
 	expires = now.Add(codeLife)

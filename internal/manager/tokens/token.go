@@ -15,7 +15,7 @@ const (
 	maxLife     = 366 * 24 * time.Hour
 )
 
-// Token is what is told of a token.
+// Token is the answer about a token.
 type Token struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
@@ -33,10 +33,10 @@ type Created struct {
 	Secret string `json:"token" doc:"The token. It is shown only here; the manager keeps its hash."`
 }
 
-// Operations are those of this package.
+// Operations are the operations of this package.
 type Operations struct {
 	Store store.Store
-	// Project returns what to answer if there is no such project for the caller, and nil if there is.
+	// Project returns nil if the project exists and the caller may read it, and otherwise the answer to the request.
 	Project func(ctx context.Context, tenant, project string) error
 	// JWTs limits how many JWTs a tenant gets, see NewJWTLimit.
 	JWTs *ratelimit.Limiter
@@ -45,7 +45,7 @@ type Operations struct {
 	Now     func() time.Time
 }
 
-// now is as exact as the store, so that an answer has the times that a list will have.
+// now has the precision of the store, so that an answer has the same times as a later list.
 func (o *Operations) now() time.Time { return o.Now().UTC().Truncate(time.Microsecond) }
 
 type answer[T any] struct{ Body T }

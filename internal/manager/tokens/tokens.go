@@ -50,7 +50,7 @@ func (o *Operations) list(ctx context.Context, q *page.OfTenant) (*answer[page.L
 
 func (o *Operations) create(ctx context.Context, in *createInput) (*answer[Created], error) {
 	caller, now := auth.Of(ctx), o.now()
-	// Administrators create tokens of any tenant, others of their own.
+	// Administrators create tokens of any tenant, others only of their own tenant.
 	grant, err := access.Parse(in.Body.Scopes)
 	if err != nil {
 		return nil, problem.New(problem.Invalid, "A scope is invalid.", problem.Fault{Location: "body.scopes", Message: err.Error()})

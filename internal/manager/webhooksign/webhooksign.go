@@ -1,4 +1,4 @@
-// Package webhooksign makes the secrets of webhooks, and signs what is sent to them as Standard Webhooks 1.0 says (https://www.standardwebhooks.com).
+// Package webhooksign makes the secrets of webhooks, and signs messages as Standard Webhooks 1.0 says (https://www.standardwebhooks.com).
 package webhooksign
 
 import (
@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// prefix begins a secret, so that it is found where it should not be.
+	// prefix begins a secret, so that scanners recognize a published one.
 	prefix = "whsec_"
 	// secretBytes is the size of a new secret. Standard Webhooks allows 24 to 64.
 	secretBytes = 32
 )
 
-// The headers of a message. HeaderOwn is for programs that verify webhooks of Git hosts, which sign the body alone.
+// The headers of a message. HeaderOwn is for programs that verify the webhooks of Git hosts, in which the signature covers only the body.
 const (
 	HeaderID        = "Webhook-Id"
 	HeaderTimestamp = "Webhook-Timestamp"
@@ -36,17 +36,17 @@ func NewSecret() string {
 	return prefix + base64.StdEncoding.EncodeToString(secret)
 }
 
-// Message is what is signed.
+// Message is a message to sign.
 type Message struct {
-	// ID is the same each time that the message is sent. It has no dot.
+	// ID stays the same if the message is sent again. It has no dot.
 	ID string
-	// At is when it is sent.
+	// At is when the message is sent.
 	At   time.Time
 	Body []byte
 }
 
-// Sign sets the headers of a message. HeaderSignature has a signature by each secret, with spaces between them. HeaderOwn has only the one by the last secret, because programs that verify
-// it compare all of it: while secrets are rotated, the last one is the one that ends. Errors never repeat a secret.
+// Sign sets the headers of a message. HeaderSignature has a signature by each secret, separated by spaces. HeaderOwn has only the signature by the
+// last secret, because programs compare the whole header. While secrets are rotated, the last one is the old one. Errors never repeat a secret.
 func (m Message) Sign(header http.Header, secrets ...string) error {
 	seconds := strconv.FormatInt(m.At.Unix(), 10)
 	var standard []string

@@ -1,4 +1,5 @@
-// Package writes has the operations that change tenants, projects and apps. Each change is a commit in the repository that declares them, as if it was pushed by hand.
+// Package writes has the operations that change tenants, projects and apps. Each change is a commit in the repository that declares them, as if
+// somebody had pushed it.
 package writes
 
 import (
@@ -9,10 +10,10 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/progress"
 )
 
-// Object names a tenant, a project of one, or an app of one.
+// Object names a tenant, a project or an app.
 type Object struct{ Tenant, Project, App string }
 
-// Resource returns which kind it is.
+// Resource returns the kind of the object.
 func (o Object) Resource() access.Resource {
 	switch {
 	case o.App != "":
@@ -23,7 +24,7 @@ func (o Object) Resource() access.Resource {
 	return access.Tenants
 }
 
-// Path is how the API and messages name it: acme, acme/shop or acme/shop/web.
+// Path is the name of the object in the API and in messages: acme, acme/shop or acme/shop/web.
 func (o Object) Path() string {
 	path := o.Tenant
 	for _, name := range []string{o.Project, o.App} {
@@ -34,7 +35,7 @@ func (o Object) Path() string {
 	return path
 }
 
-// How an object is changed.
+// The values of Change.How.
 const (
 	Create  = "create"
 	Replace = "replace"
@@ -44,38 +45,38 @@ const (
 	Rollback = "rollback"
 )
 
-// Change is what a caller may change, and wants to.
+// Change is a change that a caller requests, and may make.
 type Change struct {
 	// How is Create, Replace, Patch, Delete or Rollback.
 	How string
 	Of  Object
-	// Spec is that of the file after Create and Replace, and a merge patch of it for Patch.
+	// Spec is the new spec for Create and Replace, and a merge patch of the spec for Patch.
 	Spec map[string]any
-	// To is the commit of a Rollback, "" for the newest one that was delivered successfully before what is delivered now.
+	// To is the commit of a Rollback. If it is "", it is the newest commit that was delivered successfully before the current one.
 	To string
-	// DryRun: nothing is committed.
+	// DryRun is true if nothing is committed.
 	DryRun bool
-	// Match has the ETags of the file that the caller saw, without quotes; nil for any.
+	// Match has the ETags, without quotes, of the versions of the file that may be changed; nil for any.
 	Match []string
-	// ID names the request in the trailer of the commit. A change with the ID of an earlier one is that one.
+	// ID identifies the request, in a trailer of the commit. A change with the ID of an earlier one is not made again.
 	ID string
-	// Author is who requested it.
+	// Author is the person who requested the change.
 	Author Person
-	// OfPlatform: the caller may change the platform repository.
+	// OfPlatform is true if the caller may change the platform repository.
 	OfPlatform bool
-	// Allowed, if set, asks again whether the caller may write, right before the commit is pushed. Its error is that of the change.
+	// Allowed, unless nil, checks the rights of the caller again, right before the commit is pushed. If it fails, the change fails with its error.
 	Allowed func() error
-	// Alone, if set, is called when the commit was pushed and the caller had left before. Its argument has no Request and Follow.
+	// Alone, unless nil, is called if the caller disconnected before the commit was pushed. Its argument has no Request and Follow.
 	Alone func(Written)
 }
 
-// Sees is of what a caller may read what a Repository says about itself: it names files of all projects.
+// Sees says in which Repositories the caller may read the report about the repository itself, which names files of all projects.
 type Sees struct{ Platform, Tenant bool }
 
 // Person is the author of a commit.
 type Person struct{ Name, Email string }
 
-// Written is what became of a change.
+// Written is the result of a change.
 type Written struct {
 	Commit     string `json:"commit" doc:"The hash of the commit; of the newest one if nothing changed, and of a dry run."`
 	Changed    bool   `json:"changed" doc:"Whether there is a commit for this request, or would be. It is false if the file is so already."`
@@ -92,17 +93,17 @@ type File struct {
 	Path       string `json:"path" doc:"The path in it."`
 	Commit     string `json:"commit" doc:"The newest commit."`
 	Text       string `json:"text" doc:"The file, with its comments."`
-	// ETag is made of the text.
+	// ETag is derived from the text.
 	ETag string `json:"-"`
 }
 
-// Repositories are those that declare the objects. Its errors are problems, or unexpected.
+// Repositories has the repositories that declare the objects. Each error is a Problem or an unexpected one.
 type Repositories interface {
 	// Write commits a change.
 	Write(ctx context.Context, c Change) (Written, error)
 	// File reads the file of an object.
 	File(ctx context.Context, of Object, ofPlatform bool) (File, error)
-	// Progress returns what became of a commit, as far as it is about an object.
+	// Progress says how far the cluster has come with a commit, for one object.
 	Progress(ctx context.Context, of Object, commit string, sees Sees) (progress.Report, error)
 }
 

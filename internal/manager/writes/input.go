@@ -2,7 +2,7 @@ package writes
 
 import "github.com/kubeop/kubeop/internal/manager/live"
 
-// The parts of paths. Names that no object can have are refused with the other problems of a file.
+// The parameters in paths. Names that no object can have are refused later, with the other problems of a file.
 type (
 	// TenantPath names a tenant.
 	TenantPath struct {
@@ -24,18 +24,18 @@ func (p TenantPath) object() Object  { return Object{Tenant: p.Tenant} }
 func (p ProjectPath) object() Object { return Object{Tenant: p.Tenant, Project: p.Project} }
 func (p AppPath) object() Object     { return Object{Tenant: p.Tenant, Project: p.Project, App: p.App} }
 
-// What requests have beside a path.
+// The parts of requests beside the path.
 type (
-	// Dry is what can be tried.
+	// Dry is the parameter of a request that supports dry runs.
 	Dry struct {
 		DryRun bool `query:"dryRun" doc:"Answer 200 with the plan of the commit, and commit nothing."`
 	}
-	// Keyed is what can be sent again.
+	// Keyed is the header of a request that can be sent again.
 	Keyed struct {
 		Dry
 		IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]*$" doc:"Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer."`
 	}
-	// NewObject is a new object.
+	// NewObject is the body that creates an object.
 	NewObject struct {
 		Name string `json:"name" maxLength:"63" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" example:"web"`
 		Spec Spec   `json:"spec,omitempty" doc:"As in the file: docs/spec has the fields."`
@@ -44,7 +44,7 @@ type (
 	ObjectSpec struct {
 		Spec Spec `json:"spec" nullable:"false" doc:"As in the file: docs/spec has the fields."`
 	}
-	// Commit is the hash of one.
+	// Commit is the hash of a commit.
 	Commit struct {
 		Commit string `path:"commit" pattern:"^[0-9a-f]{40}$"`
 	}
@@ -88,7 +88,7 @@ type (
 		Matched
 		Body ObjectSpec
 	}
-	// A merge patch has a media type of its own, and is taken as plain JSON too.
+	// A merge patch has its own media type, and is also accepted as plain JSON.
 	patchTenant struct {
 		TenantPath
 		Matched

@@ -12,7 +12,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
-// kind is where the operations about objects of a kind are.
+// kind describes the operations about one kind of object.
 type kind struct {
 	api         huma.API
 	o           *Operations
@@ -26,7 +26,7 @@ type accepted struct {
 	Body     Written
 }
 
-// answer writes, and answers what was written, or would be.
+// answer makes a change or a dry run, and answers with its result.
 func (k kind) answer(ctx context.Context, w wanted) (*accepted, error) {
 	written, err := k.o.write(ctx, w)
 	if err != nil {
@@ -39,7 +39,7 @@ func (k kind) answer(ctx context.Context, w wanted) (*accepted, error) {
 	return &accepted{Status: status, Location: written.Follow, Body: written}, nil
 }
 
-// mayDryRun describes the answer to a dry run.
+// mayDryRun adds the answer of a dry run to the description.
 func (k kind) mayDryRun(op *huma.Operation) {
 	body := &huma.MediaType{Schema: k.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Written](), true, "")}
 	op.Responses = map[string]*huma.Response{"200": {Description: "Nothing was committed: the plan of the commit, see dryRun.", Content: map[string]*huma.MediaType{"application/json": body}}}

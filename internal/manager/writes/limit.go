@@ -11,18 +11,18 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
-// inFlight is how much of the bodies of writes is held at once. In memory, and with what is made of it, a body may be twenty times as large, and the container of the
-// manager has 512 MiB.
+// inFlight limits how many bytes of bodies are held at once. A parsed body, with what is made from it, may need twenty times its size, and the
+// container of the manager has 512 MiB.
 var inFlight = inflight.Limits{Tenant: 4 << 20, All: 16 << 20, Waiting: 256, Wait: 5 * time.Second}
 
 const (
-	// smallBody is what a write counts at least, for what it holds beside its body.
+	// smallBody is the minimum that a write counts, for the memory beside its body.
 	smallBody = 16 << 10
-	// unknownBody is what one counts that does not say how large it is: as much as it may be.
+	// unknownBody is what a write without a Content-Length counts: the largest body.
 	unknownBody = 1 << 20
 )
 
-// limit lets a write wait before its body is read while others of its tenant, or of all tenants, hold too much. The caller is known by then.
+// limit makes a write wait, before its body is read, while other writes of its tenant or of all tenants hold too much. It runs after authentication.
 func (o *Operations) limit(api huma.API) func(huma.Context, func(huma.Context)) {
 	limiter := o.limiter()
 	return func(ctx huma.Context, next func(huma.Context)) {

@@ -29,7 +29,7 @@ func (m *Matched) Resolve(ctx huma.Context) []error {
 	return nil
 }
 
-// parseETags returns what is between the quotes of the ETags of a list that can match, nil for *. A weak one never matches, because the comparison is the strong one.
+// parseETags returns the ETags of a list without their quotes, nil for *. It leaves out weak ETags, which never match in the strong comparison.
 func parseETags(list string) (etags []string, ok bool) {
 	rest := strings.Trim(list, " \t,")
 	if rest == "*" {

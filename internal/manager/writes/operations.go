@@ -27,10 +27,10 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// Operations are those of this package.
+// Operations are the operations of this package.
 type Operations struct {
 	Repositories Repositories
-	// Live says which tenants there are.
+	// Live knows which tenants exist.
 	Live  *live.Operations
 	Store store.Store
 	Now   func() time.Time
@@ -39,12 +39,12 @@ type Operations struct {
 	held *inflight.Limiter
 }
 
-// wanted is what an operation is about.
+// wanted has the parameters of an operation.
 type wanted struct {
 	Change
-	// key is the Idempotency-Key, and commit the one to follow.
+	// key is the Idempotency-Key, and commit the commit to follow.
 	key, commit string
-	// known is what the caller has of the file.
+	// known is the version of the file that the caller has.
 	known live.Known
 }
 
@@ -57,15 +57,15 @@ type (
 	commitAnswer struct{ Body progress.Report }
 )
 
-// verbs are what a caller needs in the table of access.
+// verbs has the verb of each change in the table of access.
 var verbs = map[string]access.Verb{Create: access.Create, Replace: access.Update, Patch: access.Update, Delete: access.Delete, Rollback: access.Update}
 
-// Allowed returns nil if the caller may do something to an object. What the caller may not read is not there for it.
+// Allowed returns nil if the caller may do something to an object. If the caller may not read the object, the answer is that it does not exist.
 func (o *Operations) Allowed(ctx context.Context, verb access.Verb, of Object) error {
 	grant := auth.Of(ctx).Grant
 	if !grant.May(of.Resource(), verb, of.Tenant, of.Project) {
 		seen := grant.May(of.Resource(), access.Read, of.Tenant, of.Project)
-		if verb == access.Create && of.Resource() != access.Apps { // What is to be created need not be seen, but where.
+		if verb == access.Create && of.Resource() != access.Apps { // The object does not exist yet, so the caller has to see its parent.
 			seen = of.Resource() == access.Tenants || grant.Knows(of.Tenant)
 		}
 		if seen {
@@ -79,7 +79,7 @@ func (o *Operations) Allowed(ctx context.Context, verb access.Verb, of Object) e
 	return o.Live.Tenant(ctx, of.Tenant)
 }
 
-// OfPlatform reports whether the caller may change the platform repository: who may change tenants.
+// OfPlatform reports whether the caller may change the platform repository. Callers who may change tenants may.
 func OfPlatform(ctx context.Context) bool {
 	return auth.Of(ctx).Grant.May(access.Tenants, access.Update, "", "")
 }
@@ -111,7 +111,7 @@ func (o *Operations) commit(ctx context.Context, w wanted) (*commitAnswer, error
 	return &commitAnswer{report}, nil
 }
 
-// write makes a change, and logs why it is refused. The log has the caller and the id of the request in each line.
+// write makes a change, and logs why it was refused. Each line of the log has the caller and the ID of the request.
 func (o *Operations) write(ctx context.Context, w wanted) (Written, error) {
 	written, err := o.attempt(ctx, w)
 	var refused *problem.Problem
@@ -157,7 +157,7 @@ func (o *Operations) attempt(ctx context.Context, w wanted) (Written, error) {
 	return written, err
 }
 
-// recordTimeout is how long the store may take for what has to be asked or recorded when the caller may have left.
+// recordTimeout is how long the store may take for reads and writes that go on after the caller may have disconnected.
 const recordTimeout = 5 * time.Second
 
 // detached returns a context that does not end with the request.
@@ -165,7 +165,7 @@ func detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 }
 
-// record records a commit. It is made, and has the caller and the request in it: so its answer does not depend on the store.
+// record records a commit in the audit log. The answer does not depend on it: the commit is made, and names the caller and the request.
 func (o *Operations) record(ctx context.Context, c Change, written Written) {
 	if !written.Changed {
 		return
@@ -177,13 +177,13 @@ func (o *Operations) record(ctx context.Context, c Change, written Written) {
 	}
 }
 
-// made makes the change, and says where to follow it.
+// made makes the change, and adds where to follow it.
 func (o *Operations) made(ctx context.Context, c Change) (Written, error) {
 	written, err := o.Repositories.Write(ctx, c)
 	return c.told(written), err
 }
 
-// told is what the caller is told of a change that was made.
+// told is the part of a result that the caller may see.
 func (c Change) told(written Written) Written {
 	written.Request = c.ID
 	if c.DryRun {
@@ -193,7 +193,7 @@ func (c Change) told(written Written) Written {
 	return written
 }
 
-// event is the record of a write.
+// event is the record of a write in the audit log.
 func (o *Operations) event(ctx context.Context, c Change, w Written) store.Event {
 	kind := string(c.Of.Resource())
 	e := auth.Of(ctx).Event(ctx, o.Now().UTC(), c.How+map[access.Resource]string{access.Tenants: "Tenant", access.Projects: "Project", access.Apps: "App"}[c.Of.Resource()], kind[:len(kind)-1]+"/"+c.Of.Path())
@@ -204,8 +204,8 @@ func (o *Operations) event(ctx context.Context, c Change, w Written) store.Event
 	return e
 }
 
-// authorOf names the caller in Git, whose commits need a name. What is not printed, such as marks that turn the direction of a text, is left out: logs show
-// the name beside others.
+// authorOf returns the caller as the author of a commit, whose name may not be empty. It drops characters that are not printable, such as marks that
+// reverse the direction of a text, because logs show the name beside other names.
 func authorOf(caller auth.Caller) Person {
 	printed := func(text string) string {
 		return strings.TrimSpace(strings.Map(func(r rune) rune {
@@ -219,10 +219,10 @@ func authorOf(caller auth.Caller) Person {
 	return Person{Name: cmp.Or(printed(name), caller.Token.ID), Email: printed(email)}
 }
 
-// maxDepth is how many levels a spec may have. The text of each level is indented, so it would become as large as the square of the body.
+// maxDepth is how many levels a spec may have. YAML indents each level, so without a limit the file could grow with the square of the body.
 const maxDepth = 60
 
-// deeper reports whether a value has more levels.
+// deeper reports whether a value has more than that many levels.
 func deeper(value any, levels int) bool {
 	if levels < 0 {
 		return true
@@ -244,7 +244,8 @@ func deeper(value any, levels int) bool {
 	return false
 }
 
-// once makes a change once for its Idempotency-Key. The ID of the commit is made of the key, so a commit is found in the log of the repository whose answer was lost.
+// once makes a change only once for its Idempotency-Key. The ID of the commit is derived from the key, so the commit is found in the log of the
+// repository even if its answer was lost.
 func (o *Operations) once(ctx context.Context, w wanted) (Written, error) {
 	caller, now := auth.Of(ctx).Token.ID, o.Now().UTC().Truncate(time.Microsecond)
 	parts := []any{w.How, w.Of, w.Spec}
@@ -270,7 +271,7 @@ func (o *Operations) once(ctx context.Context, w wanted) (Written, error) {
 		var before Written
 		return before, json.Unmarshal(kept.Answer, &before)
 	}
-	// The time is that of the first request with the key: once the store has forgotten it, the key is for another commit.
+	// The ID depends on the time of the first request with the key: once the store has forgotten the key, it may stand for another commit.
 	id := sha256.Sum256(append([]byte(caller+"\x00"+w.key+"\x00"+strconv.FormatInt(kept.Created.UnixMicro(), 10)+"\x00"), hash[:]...))
 	w.ID = "key-" + hex.EncodeToString(id[:16])
 	w.Alone = func(written Written) { o.settle(ctx, w, kept, w.told(written), nil) }
@@ -279,7 +280,8 @@ func (o *Operations) once(ctx context.Context, w wanted) (Written, error) {
 	return written, err
 }
 
-// settle keeps the answer of a request, or forgets the request if it was refused. What fails here changes nothing for the caller: a request that is sent again finds its commit.
+// settle stores the answer of a request, or forgets the request if it was refused. An error here does not matter to the caller: a request that is sent
+// again finds its commit.
 func (o *Operations) settle(ctx context.Context, w wanted, kept store.Request, written Written, failed error) {
 	var err error
 	var refused *problem.Problem

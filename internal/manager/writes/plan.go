@@ -2,7 +2,7 @@ package writes
 
 import "github.com/kubeop/kubeop/internal/manager/filediff"
 
-// Plan is what a commit would do, as far as the files say it.
+// Plan is the effect of a commit, as far as the files tell.
 type Plan struct {
 	filediff.Diff
 	Objects      []PlannedObject `json:"objects" nullable:"false" doc:"The objects that the commit creates, changes or deletes: policies first, then the others, parents before what is in them."`
@@ -17,7 +17,7 @@ type PlannedObject struct {
 	Action string `json:"action" enum:"create,change,delete"`
 }
 
-// Confirmation says whether deletions wait for a person.
+// Confirmation says whether deletions wait until a person confirms them.
 type Confirmation struct {
 	Needed string `json:"needed" enum:"yes,perhaps,no" doc:"perhaps: if volumes with data would go, which only the operator knows."`
 	Why    string `json:"why,omitempty"`

@@ -32,7 +32,7 @@ func (o *Operations) Register(api huma.API) {
 	registerRollback(app)
 }
 
-// requesting is a body with what it requests.
+// requesting is a body that can return what it requests.
 type requesting[In any] interface {
 	*In
 	request() wanted

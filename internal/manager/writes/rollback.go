@@ -19,7 +19,7 @@ func (in *rollbackApp) request() wanted {
 	return wanted{Change: Change{How: Rollback, Of: in.object(), To: in.Body.To, DryRun: in.DryRun}, key: in.IdempotencyKey}
 }
 
-// registerRollback registers the one write that is about the folder of an app, and not its file.
+// registerRollback registers the only write that changes the folder of an app, and not just its file.
 func registerRollback(k kind) {
 	op := k.operation("rollbackApp", http.MethodPost, k.parent+k.one+"/rollback", "A commit that restores an app as it was at an earlier commit", http.StatusForbidden, http.StatusConflict)
 	op.DefaultStatus = http.StatusAccepted

@@ -9,10 +9,10 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
-// Spec is that of a file. Its integers are int64 and not floats, so that they are written as they were sent.
+// Spec is the spec of a file. Its integers are int64 and not floats, so that the file has the same digits as the request.
 type Spec map[string]any
 
-// UnmarshalJSON implements json.Unmarshaler. An integer of more than 64 bits is an error: a file would not keep its digits.
+// UnmarshalJSON implements json.Unmarshaler. It refuses an integer of more than 64 bits, because a file would lose its digits.
 func (s *Spec) UnmarshalJSON(data []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -31,7 +31,7 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// withNumbers returns a value with numbers of Go in place of those of JSON, in the same lists and objects.
+// withNumbers replaces each json.Number in a value by a number of Go. It changes lists and objects in place.
 func withNumbers(value any) (_ any, err error) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -52,7 +52,7 @@ func withNumbers(value any) (_ any, err error) {
 	return value, nil
 }
 
-// maxExact is up to where a float has every integer.
+// maxExact is the limit below which a float can represent every integer.
 const maxExact = 1 << 53
 
 func number(n json.Number) (any, error) {

@@ -10,20 +10,20 @@ import (
 	"github.com/kubeop/kubeop/internal/store/database"
 )
 
-// format is the version of the form of the file.
+// format is the version of the file format.
 const format = 1
 
-// maxLine is how long a line may be, in bytes. An answer to a request, which is the longest value, is far shorter.
+// maxLine is the maximum length of a line, in bytes. The longest value, an answer to a request, is far shorter.
 const maxLine = 64 << 20
 
 // Header is the first line.
 type Header struct {
-	// Format is the version of the form of the file.
+	// Format is the version of the file format.
 	Format int `json:"kubeopBackup"`
-	// Version is that of the program that made it, and Created when.
+	// Version is the version of the program that made the backup, and Created the time.
 	Version string    `json:"version"`
 	Created time.Time `json:"created"`
-	// Migrations are those that the database had.
+	// Migrations are the migrations of the database.
 	Migrations []string `json:"migrations"`
 }
 
@@ -32,16 +32,16 @@ type table struct {
 	Table   string          `json:"table"`
 	Columns []string        `json:"columns"`
 	Kinds   []database.Kind `json:"kinds"`
-	// LastID is the greatest ID that the table gave out, 0 if it does not number its rows.
+	// LastID is the greatest ID that the table has assigned, 0 if it does not number its rows.
 	LastID int64 `json:"lastID,omitempty"`
 }
 
 // end is the last line.
 type end struct {
 	Rows int64 `json:"rows"`
-	// SHA256 is that of all lines before, in hexadecimal.
+	// SHA256 is the checksum of all lines before, in hexadecimal.
 	SHA256 string `json:"sha256"`
 }
 
-// quoted returns a name as a statement has it.
+// quoted quotes a name for a statement.
 func quoted(name string) string { return `"` + name + `"` }

@@ -18,17 +18,17 @@ import (
 	"github.com/kubeop/kubeop/internal/store/database"
 )
 
-// What is wrong with a file.
+// The errors of a file.
 var (
 	errNoBackup = errors.New("this is no backup of a manager's store")
 	errBroken   = errors.New("the backup is cut off or was changed: its checksum is wrong. Use another one")
 )
 
-// batch is how many values one statement inserts at most. SQLite takes 32,766.
+// batch is how many values one statement inserts at most. SQLite allows 32,766.
 const batch = 5000
 
-// Restore reads a backup into an empty database, in one transaction: if anything is wrong, the database stays empty. Afterwards it has all migrations, also those that the backup
-// had not. It returns the header, and how many rows there are.
+// Restore reads a backup into an empty database, in one transaction: if anything is wrong, the database stays empty. Afterwards the database has all
+// migrations, also those that are newer than the backup. It returns the header, and the number of rows.
 func Restore(ctx context.Context, db *database.DB, from io.Reader, migrations []database.Migration) (h Header, rows int64, err error) {
 	r := &reader{from: bufio.NewReader(from), sum: sha256.New()}
 	if h, err = r.header(migrations); err != nil {
@@ -42,7 +42,7 @@ func Restore(ctx context.Context, db *database.DB, from io.Reader, migrations []
 		if len(tables) > 0 {
 			return fmt.Errorf("the database is not empty: it has the table %s. A restore needs a new one", tables[0].Name)
 		}
-		// What a later migration makes of rows, it makes of these.
+		// The rows are inserted before the later migrations run, so these convert them too.
 		if err := tx.Migrate(ctx, migrations[:len(h.Migrations)]); err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ type reader struct {
 	rows int64
 }
 
-// line returns the next line. The sum has those before it.
+// line returns the next line. The checksum does not contain it yet.
 func (r *reader) line() ([]byte, error) {
 	var line []byte
 	for {
@@ -91,7 +91,7 @@ func (r *reader) header(migrations []database.Migration) (h Header, err error) {
 		return h, fmt.Errorf("a newer manager, %s, made the backup: use that version, or a later one", h.Version)
 	}
 	if len(h.Migrations) > len(migrations) {
-		// After a rollback, the version that made it is not the newest one that used the database.
+		// The version of the program that made the backup may be older than its migrations, after a rollback.
 		return h, fmt.Errorf("a manager that is newer than this one migrated the database of the backup, which %s made: use the newest version that ran on that database, or a later one", h.Version)
 	}
 	for i, name := range h.Migrations {
@@ -134,7 +134,7 @@ func (r *reader) tables(ctx context.Context, tx *database.Tx) error {
 	}
 }
 
-// check compares the end with what was read.
+// check compares the last line with what was read.
 func (r *reader) check(ended end) error {
 	if ended.SHA256 != hex.EncodeToString(r.sum.Sum(nil)) || ended.Rows != r.rows {
 		return errBroken
@@ -145,7 +145,7 @@ func (r *reader) check(ended end) error {
 	return nil
 }
 
-// table begins a table, which the database has to have with these columns.
+// table begins a table. The database must have it, with these columns.
 func (r *reader) table(ctx context.Context, tx *database.Tx, line []byte, known []database.Table) (*inserter, error) {
 	var about table
 	if err := json.Unmarshal(line, &about); err != nil {
@@ -171,7 +171,7 @@ func (r *reader) table(ctx context.Context, tx *database.Tx, line []byte, known 
 	return into, nil
 }
 
-// inserter inserts the rows of a table, many at once.
+// inserter inserts the rows of a table in batches.
 type inserter struct {
 	kinds         []database.Kind
 	insert, place string
@@ -198,7 +198,7 @@ func (i *inserter) row(ctx context.Context, tx *database.Tx, line []byte) error 
 	return nil
 }
 
-// flush inserts what is left. Of a nil inserter nothing is.
+// flush inserts the remaining rows. It may be called on a nil inserter.
 func (i *inserter) flush(ctx context.Context, tx *database.Tx) error {
 	if i == nil || len(i.values) == 0 {
 		return nil

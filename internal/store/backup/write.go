@@ -17,7 +17,8 @@ import (
 	"github.com/kubeop/kubeop/internal/store/database"
 )
 
-// Write writes all rows as they are at one moment, while others read and write, and returns how many there are. The header names the version of the program.
+// Write writes all rows as they are at one moment, while others read and write. It returns the number of rows. The header has the version of the
+// program.
 func Write(ctx context.Context, db *database.DB, to io.Writer, version string) (rows int64, err error) {
 	w := &writer{sum: sha256.New()}
 	buffered := bufio.NewWriter(to)
@@ -107,7 +108,7 @@ func (w *writer) table(ctx context.Context, tx *database.Tx, t database.Table, l
 	}, `SELECT `+strings.Join(columns, ", ")+` FROM `+quoted(t.Name))
 }
 
-// valuesOf returns where the columns of a row are read to, and what makes a line of them.
+// valuesOf returns the destinations for scanning a row, and a function that returns the scanned row as a line has it.
 func valuesOf(kinds []database.Kind) (values []any, row func() []any) {
 	for _, kind := range kinds {
 		switch kind {
@@ -130,7 +131,7 @@ func valuesOf(kinds []database.Kind) (values []any, row func() []any) {
 	}
 }
 
-// plain returns a value as a line has it: nil for NULL, and base64 for bytes.
+// plain returns a value in the form of a line: nil for NULL, and base64 for bytes.
 func plain(value any) any {
 	switch v := value.(type) {
 	case *sql.Null[int64]:

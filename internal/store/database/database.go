@@ -1,4 +1,4 @@
-// Package database runs statements and transactions on the database of the manager: a file of SQLite, or PostgreSQL. Statements are written once, for both.
+// Package database runs statements and transactions on the database of the manager: SQLite or PostgreSQL. Each statement is written once, for both.
 package database
 
 import (
@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// timeout is how long a statement by itself, or a transaction, may take, also if the caller would wait for longer.
+	// timeout is how long a single statement, or a transaction, may take, even if the caller would wait longer.
 	timeout = 20 * time.Second
-	// tries is how often a transaction runs that the database ends for the sake of others.
+	// tries is how often a transaction is tried if the database aborts it because of others.
 	tries = 5
-	// pause is how long the second run waits; each one after that waits twice as long.
+	// pause is how long the second try waits; each further one waits twice as long.
 	pause = 5 * time.Millisecond
 )
 
@@ -32,16 +32,16 @@ func New(pool *sql.DB, dialect *Dialect) *DB { return &DB{pool: pool, dialect: d
 // Close closes all connections.
 func (db *DB) Close() error { return db.pool.Close() }
 
-// Exec runs a statement by itself, and returns how many rows it changed.
+// Exec runs a single statement, and returns how many rows it changed.
 func (db *DB) Exec(ctx context.Context, statement string, arguments ...any) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return changed(db.pool.ExecContext(ctx, db.dialect.withPlaceholders(statement), clean(arguments)...))
 }
 
-// Write runs a transaction, which is rolled back unless do returns nil. Transactions with the same lock follow each other: whatever one reads, and then decides by, no other
-// transaction with that lock changes meanwhile. lock is "" for those that decide nothing. do runs again if the database ended the transaction for the sake of another one. After an error
-// of a statement do has to return.
+// Write runs a transaction, and rolls it back unless do returns nil. Transactions with the same lock run one after the other, so what one of them
+// reads, and decides on, does not change before it ends. lock is "" for a transaction that decides nothing. If the database aborts the transaction
+// because of another one, do is called again. After an error of a statement, do must return.
 func (db *DB) Write(ctx context.Context, lock string, do func(context.Context, *Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -55,7 +55,7 @@ func (db *DB) Write(ctx context.Context, lock string, do func(context.Context, *
 	})
 }
 
-// WriteLong is Write for a transaction that may take as long as the context lasts. It does not run again.
+// WriteLong is Write for a transaction that may take as long as the context lasts. It calls do only once.
 func (db *DB) WriteLong(ctx context.Context, lock string, do func(context.Context, *Tx) error) error {
 	return db.transaction(ctx, &sql.TxOptions{Isolation: db.dialect.Isolation}, func(ctx context.Context, tx *Tx) error {
 		if err := tx.setTimeout(ctx, tx.dialect.Timeouts.None); err != nil {
@@ -82,7 +82,7 @@ func (db *DB) write(ctx context.Context, do func(context.Context, *Tx) error) er
 	}
 }
 
-// Snapshot runs a transaction that only reads, and sees nothing of what others write meanwhile. It may take as long as the context lasts.
+// Snapshot runs a transaction that only reads, and does not see concurrent writes. It may take as long as the context lasts.
 func (db *DB) Snapshot(ctx context.Context, do func(context.Context, *Tx) error) error {
 	options := &sql.TxOptions{ReadOnly: true}
 	if db.dialect.Isolation != sql.LevelDefault {
@@ -102,7 +102,7 @@ func (db *DB) transaction(ctx context.Context, options *sql.TxOptions, do func(c
 		return err
 	}
 	if err := do(ctx, &Tx{tx: begun, dialect: db.dialect}); err != nil {
-		// If the context ended, or the connection, it is rolled back already.
+		// If the context or the connection ended, the transaction is rolled back already.
 		if undone := begun.Rollback(); undone != nil && !errors.Is(undone, sql.ErrTxDone) {
 			err = fmt.Errorf("%w; and rolling back: %w", err, undone)
 		}

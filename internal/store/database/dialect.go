@@ -7,58 +7,60 @@ import (
 	"strings"
 )
 
-// Dialect is what differs between the kinds of databases. Statements are written as SQLite takes them.
+// Dialect has the differences between the databases. Statements are written for SQLite.
 type Dialect struct {
 	// Name is for messages, such as SQLite.
 	Name string
-	// Numbered says that placeholders are $1 and $2, instead of ? and ?2.
+	// Numbered is true if placeholders are $1 and $2, instead of ? and ?2.
 	Numbered bool
-	// Types says what stands in a statement that makes a table in place of SQLite's types; nil: the same.
+	// Types replaces the types of SQLite in a statement that creates a table; nil keeps them.
 	Types *strings.Replacer
-	// Isolation is that of a transaction that writes.
+	// Isolation is the isolation level of a transaction that writes.
 	Isolation sql.IsolationLevel
-	// Retryable reports whether a transaction that failed may succeed if it runs again: the database ended it for the sake of another.
+	// Retryable reports whether the database aborted a transaction because of another one, so that it may succeed if it is tried again.
 	Retryable func(error) bool
-	// LockTimedOut reports whether a statement failed because of the lock_timeout of Timeouts.TableLock.
+	// LockTimedOut reports whether a statement failed because of Timeouts.TableLock.
 	LockTimedOut func(error) bool
-	// Locks are the statements that take advisory locks.
+	// Locks has the statements for advisory locks.
 	Locks Locks
-	// Timeouts are the statements that set timeouts.
+	// Timeouts has the statements that set timeouts.
 	Timeouts Timeouts
-	// Schema knows the tables.
+	// Schema has the queries about tables.
 	Schema Schema
 }
 
-// Locks are statements with the name of a lock as their argument. Without them no lock is needed: one program uses the database, and all transactions that write follow each other.
+// Locks has statements whose argument is the name of a lock. They are "" if no lock is needed, because one program uses the database and transactions
+// that write run one after the other.
 type Locks struct {
-	// Transaction waits for a lock that ends with the transaction.
+	// Transaction waits for a lock, and holds it until the transaction ends.
 	Transaction string
-	// Try takes a lock that ends with the connection, and returns whether it got it. Release ends it before.
+	// Try tries to take a lock until the connection ends, and returns whether it succeeded. Release gives the lock back earlier.
 	Try, Release string
 }
 
-// Timeouts are statements, "" where the database needs none.
+// Timeouts has statements, which are "" if the database needs none.
 type Timeouts struct {
-	// LeaderSession makes the database end this connection once it is silent for longer than LosingAfter.
+	// LeaderSession makes the database close this connection if it is idle for longer than LosingAfter.
 	LeaderSession string
-	// None lets this transaction take as long as it likes, in a statement and between two of them.
+	// None removes the timeouts of this transaction, for its statements and for the time between them.
 	None string
-	// TableLock makes a statement of this transaction fail if it waits long for a lock of a table: all who use the table later wait behind it.
+	// TableLock makes a statement of this transaction fail if it waits long for the lock of a table: all later users of the table would wait behind
+	// it.
 	TableLock string
 }
 
-// Schema says what is in a database.
+// Schema has the queries about the content of a database.
 type Schema struct {
-	// Columns is a query for all columns of all tables: the table, the column and its type, in the order of tables and of their columns.
+	// Columns is a query for all columns: the table, the column and its type, ordered by table and position.
 	Columns string
-	// Kinds are the kinds of values by the types that Columns returns.
+	// Kinds maps the types that Columns returns to kinds of values.
 	Kinds map[string]Kind
-	// Last returns the greatest ID that each table gave out, of those that number their rows. SetLast sets it.
+	// Last returns the greatest ID that each numbered table has assigned. SetLast sets it.
 	Last    func(context.Context, *Tx) (map[string]int64, error)
 	SetLast func(ctx context.Context, tx *Tx, table string, last int64) error
 }
 
-// Kind is what kind of values a column has.
+// Kind is the kind of the values of a column.
 type Kind string
 
 // The kinds of values.
@@ -69,14 +71,14 @@ const (
 	Real    Kind = "real"
 )
 
-// The kinds of locks, with which their names begin.
+// The kinds of locks. The name of a lock begins with its kind.
 const (
 	lockWrite = "write/"
 	lockOrder = "order/"
 	lockLead  = "lead/"
 )
 
-// withPlaceholders returns a statement with the placeholders of the dialect. A statement has no question mark but for placeholders.
+// withPlaceholders returns a statement with the placeholders of the dialect. Statements use question marks only as placeholders.
 func (d *Dialect) withPlaceholders(statement string) string {
 	if !d.Numbered {
 		return statement
@@ -90,7 +92,7 @@ func (d *Dialect) withPlaceholders(statement string) string {
 		}
 		written.WriteByte('$')
 		if i+1 < len(statement) && statement[i+1] >= '1' && statement[i+1] <= '9' {
-			continue // It has its number.
+			continue // It is numbered already.
 		}
 		written.WriteString(strconv.Itoa(next))
 		next++
@@ -98,8 +100,8 @@ func (d *Dialect) withPlaceholders(statement string) string {
 	return written.String()
 }
 
-// clean returns arguments as both kinds keep and find them: without what text in PostgreSQL cannot hold, and callers may send as part of a name; and without empty bytes, which the
-// driver of SQLite takes for NULL.
+// clean returns arguments that both databases store and find in the same way. It replaces what text in PostgreSQL cannot contain, which callers may
+// send as part of a name. It replaces empty bytes, which the driver of SQLite would store as NULL.
 func clean(arguments []any) []any {
 	cleaned := make([]any, len(arguments))
 	for i, a := range arguments {

@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	// renewEvery is how often who leads asks the database whether it still does, and renewWithin how long it waits for the answer.
+	// renewEvery is how often the leader asks the database whether it still leads, and renewWithin how long it waits for the answer.
 	renewEvery  = 3 * time.Second
 	renewWithin = 4 * time.Second
-	// LosingAfter is how long the database waits for the next question before another one may lead. It is longer than it takes who leads to notice, renewEvery and renewWithin.
+	// LosingAfter is how long the database waits for the next query of a leader before another one may lead. It is longer than renewEvery and
+	// renewWithin together, so the leader notices first.
 	LosingAfter = 15 * time.Second
 )
 
-// Lead runs do unless another one has the lead of this name, and reports whether it did. The context of do ends when the lead is lost, because the database does not answer. One that
-// is killed loses it at once, and one that hangs after LosingAfter.
+// Lead calls do unless another one has the lead of this name, and reports whether it called it. The context of do ends if the lead is lost because the
+// database does not answer. A leader that is killed loses the lead at once, and one that hangs after LosingAfter.
 func (db *DB) Lead(ctx context.Context, name string, do func(context.Context) error) (led bool, err error) {
 	if _, has := db.leads.LoadOrStore(name, true); has {
 		return false, nil
@@ -32,7 +33,7 @@ func (db *DB) Lead(ctx context.Context, name string, do func(context.Context) er
 	}
 	l := &lead{conn: conn, dialect: db.dialect, lock: lockLead + name}
 	if led, err = l.take(ctx); err != nil || !led {
-		// What is wrong with the connection is known then.
+		// If the connection is broken, that is already reported.
 		_ = conn.Close()
 		return false, err
 	}
@@ -52,7 +53,7 @@ func (db *DB) Lead(ctx context.Context, name string, do func(context.Context) er
 	return true, err
 }
 
-// lead is a lock that ends with its connection.
+// lead is a lock that its connection holds.
 type lead struct {
 	conn    *sql.Conn
 	dialect *Dialect
@@ -75,7 +76,7 @@ func (l *lead) take(ctx context.Context) (taken bool, err error) {
 	return true, nil
 }
 
-// renew asks the database again and again, until the context ends. It ends the context if the database does not answer.
+// renew checks regularly that the lead is held, until the context ends. It ends the context if the database does not answer.
 func (l *lead) renew(ctx context.Context, lose context.CancelCauseFunc) {
 	again := time.NewTicker(renewEvery)
 	defer again.Stop()
@@ -95,16 +96,16 @@ func (l *lead) renew(ctx context.Context, lose context.CancelCauseFunc) {
 	}
 }
 
-// release gives the lead to others at once, also if the context ended.
+// release gives the lead up at once, even if the context ended.
 func (l *lead) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), renewWithin)
 	defer cancel()
-	// If it fails, the end of the connection does the same.
+	// If this fails, closing the connection releases the lock.
 	_, _ = l.conn.ExecContext(ctx, l.dialect.withPlaceholders(l.dialect.Locks.Release), l.lock)
 	l.discard()
 }
 
-// discard closes the connection instead of giving it back.
+// discard closes the connection instead of returning it to the pool.
 func (l *lead) discard() {
 	_ = l.conn.Raw(func(any) error { return driver.ErrBadConn })
 }

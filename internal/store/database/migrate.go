@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// Migration is a step of the schema. It only ever adds to it, so that an older program works with the database of a newer one, and a rollback needs nothing. None is changed once it was
-// released. Up may have several statements.
+// Migration is a step of the schema. A migration only adds to the schema, so that an older program works with a newer database, and a rollback of the
+// program needs no change of it. A released migration never changes. Up may have several statements.
 type Migration struct{ Name, Up string }
 
-// Migrating is the lock of those who migrate.
+// Migrating is the lock that migrations hold.
 const Migrating = "migrations"
 
-// lockPause is how long a migration waits before it asks for the locks of its tables again.
+// lockPause is the pause before a migration tries again to lock its tables.
 const lockPause = 2 * time.Second
 
-// Migrate applies what the database does not have yet, in one transaction. Programs that start at once follow each other. A database that a newer program migrated further is
-// left as it is; one whose migrations are others than these is refused. While a table is read for long, as by a backup, Migrate waits until the context ends, and lets others read the table.
+// Migrate applies the missing migrations, in one transaction. Programs that start at the same time do it one after the other. A database with further
+// migrations of a newer program stays as it is; a database with other migrations is refused. If somebody reads a table for long, as a backup does,
+// Migrate waits until the context ends, and lets others read the table meanwhile.
 func (db *DB) Migrate(ctx context.Context, all []Migration) error {
 	for {
 		err := db.WriteLong(ctx, Migrating, func(ctx context.Context, tx *Tx) error {
@@ -65,7 +66,7 @@ func (tx *Tx) Migrate(ctx context.Context, all []Migration) error {
 	return nil
 }
 
-// migrations makes the table of migrations. Before it had names, it had versions only.
+// migrations creates the table of migrations. An older form of it had versions only, and no names.
 func (tx *Tx) migrations(ctx context.Context) error {
 	columns, err := tx.columnsOfMigrations(ctx)
 	if err != nil {
@@ -97,7 +98,7 @@ func (tx *Tx) columnsOfMigrations(ctx context.Context) (int, error) {
 	return 0, err
 }
 
-// History returns the names of the migrations that the database has, "" for those that were applied before migrations had names.
+// History returns the names of the applied migrations, "" for those from before migrations had names.
 func (tx *Tx) History(ctx context.Context) ([]string, error) {
 	columns, err := tx.columnsOfMigrations(ctx)
 	if err != nil || columns == 0 {
@@ -121,7 +122,7 @@ func (tx *Tx) History(ctx context.Context) ([]string, error) {
 	}, `SELECT version, `+name+` FROM migrations ORDER BY version`)
 }
 
-// compare refuses a database in which another migration stands in the place of one of all.
+// compare returns an error if the database has another migration at the same position.
 func compare(applied []string, all []Migration) error {
 	for i, name := range applied {
 		if i < len(all) && name != "" && name != all[i].Name {

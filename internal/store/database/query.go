@@ -11,12 +11,12 @@ import (
 // Scan reads the columns of a row.
 type Scan func(columns ...any) error
 
-// Querier is what can be asked: a DB, or a Tx.
+// Querier runs queries: a DB or a Tx.
 type Querier interface {
 	query(ctx context.Context, statement string, arguments []any) (*sql.Rows, context.CancelFunc, error)
 }
 
-// Each has read read each row, one after the other.
+// Each calls read for each row.
 func Each(ctx context.Context, of Querier, read func(Scan) error, statement string, arguments ...any) (err error) {
 	rows, cancel, err := of.query(ctx, statement, arguments)
 	if err != nil {
@@ -32,7 +32,7 @@ func Each(ctx context.Context, of Querier, read func(Scan) error, statement stri
 	return rows.Err()
 }
 
-// All returns what read makes of each row.
+// All returns the results of read for all rows.
 func All[T any](ctx context.Context, of Querier, read func(Scan) (T, error), statement string, arguments ...any) (all []T, err error) {
 	err = Each(ctx, of, func(scan Scan) error {
 		one, err := read(scan)
@@ -45,7 +45,7 @@ func All[T any](ctx context.Context, of Querier, read func(Scan) (T, error), sta
 	return all, nil
 }
 
-// One returns what read makes of the first row, or store.ErrNotFound if there is none.
+// One returns the result of read for the first row, or store.ErrNotFound if there is no row.
 func One[T any](ctx context.Context, of Querier, read func(Scan) (T, error), statement string, arguments ...any) (one T, err error) {
 	all, err := All(ctx, of, read, statement, arguments...)
 	if err == nil && len(all) == 0 {
@@ -57,5 +57,5 @@ func One[T any](ctx context.Context, of Querier, read func(Scan) (T, error), sta
 	return all[0], nil
 }
 
-// Int64 reads the one column of a row.
+// Int64 reads a row with one column.
 func Int64(scan Scan) (n int64, err error) { return n, scan(&n) }

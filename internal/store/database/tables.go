@@ -11,7 +11,7 @@ type Table struct {
 	Columns []Column
 }
 
-// Column is a column. Its kind is "" if it is none that the migrations of a manager make.
+// Column is a column. Its kind is "" if the migrations of a manager make no such column.
 type Column struct {
 	Name string
 	Kind Kind
@@ -37,12 +37,12 @@ func (tx *Tx) Tables(ctx context.Context) ([]Table, error) {
 	return tables, nil
 }
 
-// LastIDs returns the greatest ID that each table gave out, of those that number their rows.
+// LastIDs returns the greatest ID that each numbered table has assigned.
 func (tx *Tx) LastIDs(ctx context.Context) (map[string]int64, error) {
 	return tx.dialect.Schema.Last(ctx, tx)
 }
 
-// SetLastID has a table go on numbering its rows after an ID.
+// SetLastID makes a table assign IDs greater than last.
 func (tx *Tx) SetLastID(ctx context.Context, table string, last int64) error {
 	return tx.dialect.Schema.SetLast(ctx, tx, table, last)
 }

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 )
 
-// Tx is a transaction. It is used with the context that its function gets.
+// Tx is a transaction. Use it with the context that its function gets.
 type Tx struct {
 	tx      *sql.Tx
 	dialect *Dialect
@@ -21,8 +21,9 @@ func (tx *Tx) QueryRow(ctx context.Context, statement string, arguments ...any) 
 	return tx.tx.QueryRowContext(ctx, tx.dialect.withPlaceholders(statement), clean(arguments)...)
 }
 
-// Ordered has the rows that this transaction inserts into a table next get IDs that are greater than those of all that is committed, and less than those of all that is committed
-// later: so whoever reads on after an ID misses nothing. Others that insert wait until the transaction ends, so it stands right before the insert.
+// Ordered makes IDs of a table follow the order of commits: rows that this transaction inserts next have greater IDs than all committed ones, and
+// smaller ones than all that are committed later. So a reader that continues after an ID misses nothing. Other transactions that insert wait until
+// this one ends, so call it right before the insert.
 func (tx *Tx) Ordered(ctx context.Context, table string) error { return tx.lock(ctx, lockOrder+table) }
 
 func (tx *Tx) query(ctx context.Context, statement string, arguments []any) (*sql.Rows, context.CancelFunc, error) {

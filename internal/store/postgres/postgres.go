@@ -1,5 +1,5 @@
-// Package postgres opens a store in PostgreSQL, for one manager or several. It uses pgx by its driver for database/sql, so that the statements are those of SQLite, and because
-// database/sql bounds the connections and replaces those that broke.
+// Package postgres opens a store in PostgreSQL, for one manager or several. It uses pgx as a driver of database/sql, so that it shares the statements
+// of SQLite. database/sql also limits the connections, and replaces broken ones.
 package postgres
 
 import (
@@ -21,28 +21,31 @@ import (
 )
 
 const (
-	// connections is how many a manager has at once.
+	// connections is how many connections a manager has at most.
 	connections = 16
-	// idle is how many of them, and for how long, it keeps without use. old is when one is replaced, so that after a failover all lead to the new server.
+	// idle is how many idle connections it keeps, and for how long. old is the age at which a connection is replaced, so that after a failover all
+	// lead to the new server.
 	idle     = 8
 	idleTime = 5 * time.Minute
 	old      = 30 * time.Minute
-	// connectTimeout is how long one address is tried.
+	// connectTimeout is how long connecting to one address may take.
 	connectTimeout = 5 * time.Second
 	// minVersion is the oldest PostgreSQL, in the form of server_version_num: 14 has idle_session_timeout.
 	minVersion = 140000
 )
 
-// startup are the settings that a connection begins with, unless the URL has others. PgBouncer takes these, and refuses connections that begin with those of settings.
+// startup has the settings at the start of a connection, unless the URL has others. PgBouncer accepts these, but refuses those of settings at the
+// start.
 var startup = map[string]string{"application_name": "kubeop-manager", "client_encoding": "UTF8"}
 
-// settings are made once a connection is there, unless the URL has others. By tcp_keepalives the server notices that the other side is gone. A manager that stops answering in a transaction
-// keeps its locks until idle_in_transaction_session_timeout; that is less than statement_timeout, so that others who wait for them get them. Long transactions have neither of these bounds.
+// settings are made after the connection is established, unless the URL has others. The tcp_keepalives let the server notice a dead client. A manager
+// that hangs in a transaction keeps its locks until idle_in_transaction_session_timeout, which is shorter than statement_timeout, so that others who
+// wait for the locks get them. Long transactions have neither of these timeouts.
 var settings = map[string]string{
 	"statement_timeout": "15s", "idle_in_transaction_session_timeout": "10s", "tcp_keepalives_idle": "30", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3",
 }
 
-// Open connects to the database at a URL, and migrates it. The database has to be there.
+// Open connects to the database at a URL, and migrates it. The database must exist.
 func Open(ctx context.Context, address string) (*sqlstore.Store, error) {
 	db, err := Connect(ctx, address)
 	if err != nil {
@@ -55,7 +58,7 @@ func Open(ctx context.Context, address string) (*sqlstore.Store, error) {
 	return s, nil
 }
 
-// Connect connects to the database at a URL as it is.
+// Connect connects to the database at a URL, and does not migrate it.
 func Connect(ctx context.Context, address string) (*database.DB, error) {
 	pool, err := openPool(address)
 	if err != nil {
@@ -85,7 +88,7 @@ func openPool(address string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The files of certificates that the URL names are read for each connection: an authority is replaced without a restart.
+	// The certificate files that the URL names are read for each connection, so an authority can be replaced without a restart.
 	readCertificates := func(_ context.Context, c *pgx.ConnConfig) error {
 		now, err := Parse(address)
 		if err != nil {
@@ -102,7 +105,7 @@ func openPool(address string) (*sql.DB, error) {
 	return pool, nil
 }
 
-// configure makes the settings of a connection that the URL has not made.
+// configure applies the settings that the URL does not have.
 func configure(ctx context.Context, conn *pgx.Conn) error {
 	made := conn.Config().RuntimeParams
 	var calls []string
@@ -120,14 +123,16 @@ func configure(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// Parse reads a URL. Unless it names an sslmode, the server has to have a valid certificate of its name. Its errors do not repeat it, because it may have a password.
+// Parse parses a URL. Unless the URL has an sslmode, the server must have a valid certificate for its name. Its errors do not repeat the URL, which
+// may have a password.
 func Parse(address string) (*pgx.ConnConfig, error) {
 	const form = "it may be such as postgres://kubeop@db.example.com/kubeop?sslmode=verify-full, and is not repeated here, because it may have a password"
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Scheme != "postgres" && parsed.Scheme != "postgresql" {
 		return nil, errors.New("DATABASE_URL is no URL of a PostgreSQL database; " + form)
 	}
-	// In a password, a slash and the like would end the host, and what follows would be the name of the database, which errors of pgx have.
+	// An unescaped slash in a password would end the host, and the rest of the password would become the name of the database, which errors of pgx
+	// repeat.
 	_, rest, _ := strings.Cut(address, "://")
 	if end := strings.IndexAny(rest, "/?#"); end >= 0 && strings.Contains(rest[end:], "@") {
 		return nil, errors.New("DATABASE_URL has an @ after its host; in a password /, ? and # have to be %2F, %3F and %23, and @ is %40 everywhere; " + form)
@@ -146,11 +151,12 @@ func Parse(address string) (*pgx.ConnConfig, error) {
 	return config, nil
 }
 
-// withMode has a query end in its sslmode, or in verify-full if it names none: pgx would take a connection without TLS, or to anybody, for a good one. Of several the last one counts for pgx, which also
-// takes ssl=true for an sslmode that verifies nothing. The rest of the query stays as it is written: for pgx a + is no space. Sockets have no TLS in any mode.
+// withMode appends the sslmode to a query: its own, or verify-full if it has none, because pgx would otherwise accept a connection without TLS, or to
+// any server. pgx uses the last of several, and also accepts ssl=true for an sslmode that verifies nothing. The rest of the query stays as written,
+// because pgx does not read + as a space. Sockets have no TLS in any mode.
 func withMode(query string) string {
 	mode := "verify-full"
-	// What it cannot read is no sslmode.
+	// A part that cannot be parsed is no sslmode.
 	values, _ := url.ParseQuery(query)
 	for _, named := range values["sslmode"] {
 		mode = cmp.Or(named, mode)

@@ -6,7 +6,7 @@ import (
 	"github.com/kubeop/kubeop/internal/store/database"
 )
 
-// dialect needs no locks: a transaction that writes has the file for itself from its beginning, and one process uses it.
+// dialect needs no locks: a transaction that writes locks the file from its beginning, and only one process uses it.
 var dialect = &database.Dialect{
 	Name: "SQLite",
 	Schema: database.Schema{
@@ -16,7 +16,7 @@ var dialect = &database.Dialect{
 	},
 }
 
-// last returns what SQLite keeps of tables with AUTOINCREMENT.
+// last returns the counters that SQLite keeps for tables with AUTOINCREMENT.
 func last(ctx context.Context, tx *database.Tx) (map[string]int64, error) {
 	all := map[string]int64{}
 	_, err := database.All(ctx, tx, func(scan database.Scan) (none struct{}, err error) {

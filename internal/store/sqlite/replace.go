@@ -15,14 +15,17 @@ import (
 	"github.com/kubeop/kubeop/internal/store/database"
 )
 
-// suffixes are those of the files of one database. A WAL or rollback journal is not bound to its database file: SQLite replays it into whatever has that name.
+// suffixes are the suffixes of the files of a database. A WAL or rollback journal is not bound to its database file: SQLite replays it into any file
+// with that name.
 var suffixes = []string{"", "-wal", "-shm", "-journal"}
 
-// SQLite's locks of a database file are on these bytes (os_unix.c: PENDING_BYTE, and 2+510 after it). In WAL mode each connection holds one of them until it is closed.
+// SQLite locks these bytes of a database file (os_unix.c: PENDING_BYTE, and 2+510 after it). In WAL mode each connection locks one of them until it is
+// closed.
 const lockedBytes, lockedLength = 0x40000000, 512
 
-// Replace makes a new database, which fill fills, and puts it at the path only if fill returned nil. If files of a database are there already, it fails, unless they are to be set aside:
-// then they get another name, as they are, and kept is that name. They may be broken. Replace fails if a program has the database open.
+// Replace creates a new database, which fill fills, and puts it at the path only if fill returned nil. If the path has a database, Replace fails
+// unless setAside is true: then it renames the files of that database, which may be broken, and kept is the new name. Replace fails if a program has
+// the database open.
 func Replace(path string, setAside bool, fill func(*database.DB) error) (kept string, err error) {
 	found, err := filesOf(path)
 	if err != nil {
@@ -35,7 +38,7 @@ func Replace(path string, setAside bool, fill func(*database.DB) error) (kept st
 		return "", err
 	}
 	made := path + ".new"
-	if err := remove(made); err != nil { // An interrupted Replace left it.
+	if err := remove(made); err != nil { // A Replace that was interrupted may have left it.
 		return "", err
 	}
 	defer func() { err = errors.Join(err, remove(made)) }()
@@ -51,7 +54,7 @@ func Replace(path string, setAside bool, fill func(*database.DB) error) (kept st
 	return kept, nil
 }
 
-// build makes a database that is one file.
+// build creates a database that is a single file.
 func build(path string, fill func(*database.DB) error) error {
 	db, err := Connect(path)
 	if err != nil {
@@ -67,7 +70,7 @@ func build(path string, fill func(*database.DB) error) error {
 	return nil
 }
 
-// swap gives the files at the path another name, which it returns, and their name to the file made. If it fails, all have the names that they had.
+// swap renames the files at the path, moves the new file there, and returns the new name of the old ones. If it fails, all files have their old names.
 func swap(made, path string) (kept string, err error) {
 	// A manager may have been started while the new file was filled.
 	if err := unused(path); err != nil {
@@ -99,7 +102,7 @@ func putBack(files []string, path, aside string) error {
 	return nil
 }
 
-// filesOf returns the files of a database that are there.
+// filesOf returns the existing files of a database.
 func filesOf(path string) (found []string, err error) {
 	for _, suffix := range suffixes {
 		switch _, err := os.Lstat(path + suffix); {
@@ -122,8 +125,8 @@ func remove(path string) error {
 	return nil
 }
 
-// unused fails if a program has a database open: it would go on with the files under their new name. SQLite is not asked, because it can open no broken file, and changes what it opens.
-// Closing the file gives up the locks that this process has on it, so this process may not have the database open.
+// unused fails if a program has a database open: that program would go on with the renamed files. It does not ask SQLite, which cannot open a broken
+// file, and changes a file that it opens. Closing the file releases the locks of this process on it, so this process must not have the database open.
 func unused(path string) error {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,7 +146,7 @@ func unused(path string) error {
 	return nil
 }
 
-// syncFolder has the new name of a file outlive a loss of power.
+// syncFolder makes a renamed file survive a power failure.
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/internal/store/sqlstore"
 )
 
-// connections is how many there are at once. SQLite has one writer, whom the others wait for; readers do not wait.
+// connections is how many connections are open at most. SQLite has one writer at a time, and the others wait for it; readers do not wait.
 const connections = 8
 
 // How long a start waits for another program, and how often it looks.
@@ -28,14 +28,14 @@ const (
 	busyPause   = 20 * time.Millisecond
 )
 
-// Open opens the file, creates it if it is not there, and migrates it. Only its owner may read a new file.
+// Open opens the file, creates it if it does not exist, and migrates it. Only its owner may read a new file.
 func Open(ctx context.Context, path string) (*sqlstore.Store, error) {
 	db, err := Connect(path)
 	if err != nil {
 		return nil, err
 	}
 	s, err := sqlstore.Open(ctx, db)
-	// While another program turns the journal of a new file into a WAL, SQLite does not wait for it, but fails.
+	// While another program switches a new file to WAL, SQLite fails at once and does not wait.
 	for end := time.Now().Add(busyTimeout); isBusy(err) && ctx.Err() == nil && time.Now().Before(end); {
 		time.Sleep(busyPause)
 		s, err = sqlstore.Open(ctx, db)
@@ -46,10 +46,10 @@ func Open(ctx context.Context, path string) (*sqlstore.Store, error) {
 	return s, nil
 }
 
-// Connect opens the file as it is, and creates an empty one if it is not there.
+// Connect opens the file without migrating it, and creates an empty one if it does not exist.
 func Connect(path string) (*database.DB, error) { return connect(path) }
 
-// connect sets more pragmas of each connection.
+// connect sets further pragmas for each connection.
 func connect(path string, pragmas ...string) (*database.DB, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -59,9 +59,9 @@ func connect(path string, pragmas ...string) (*database.DB, error) {
 		return nil, fmt.Errorf("opening the store: %w", err)
 	}
 	source := url.URL{Scheme: "file", Path: absolute, RawQuery: url.Values{
-		// FULL: a revocation that was answered is still there after a power failure.
+		// FULL, so that a revocation that was answered survives a power failure.
 		"_pragma": append([]string{"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)"}, pragmas...),
-		// A transaction that reads before it writes would fail if another one wrote in between.
+		// Otherwise a transaction that reads and then writes would fail if another one wrote in between.
 		"_txlock": {"immediate"},
 	}.Encode()}
 	pool, err := sql.Open("sqlite", source.String())
@@ -72,7 +72,7 @@ func connect(path string, pragmas ...string) (*database.DB, error) {
 	return database.New(pool, dialect), nil
 }
 
-// create makes an empty file unless there is one. One that is there is not opened: whoever closes a file gives up all locks that its process has on it.
+// create creates an empty file if there is none. It does not open an existing one: closing it would release all locks of this process on it.
 func create(path string) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -86,5 +86,5 @@ func create(path string) error {
 
 func isBusy(err error) bool {
 	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY // The rest of the code says more about it.
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY // The higher bits have details.
 }

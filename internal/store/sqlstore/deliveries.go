@@ -23,7 +23,8 @@ func readDelivery(scan database.Scan) (d store.Delivery, err error) {
 	return d, err
 }
 
-// enqueue writes a message for each webhook that wants it, in the transaction of what happened. It stands at the end of the transaction: others that enqueue wait until that ends.
+// enqueue writes a message for each webhook that wants it, in the transaction of the event. It must be at the end of the transaction: others that
+// enqueue wait until the transaction ends.
 func enqueue(ctx context.Context, tx *database.Tx, m store.Message) error {
 	hooks, err := database.All(ctx, tx, func(scan database.Scan) (w store.Webhook, err error) {
 		var types string
@@ -45,7 +46,7 @@ func enqueue(ctx context.Context, tx *database.Tx, m store.Message) error {
 	return nil
 }
 
-// insertDelivery writes a message for a webhook. If too many wait for it, the oldest ones are parked.
+// insertDelivery writes a message for a webhook. If too many wait for the webhook, it parks the oldest.
 func insertDelivery(ctx context.Context, tx *database.Tx, webhook string, m store.Message) (id int64, err error) {
 	if err := tx.Ordered(ctx, "webhook_deliveries"); err != nil {
 		return 0, err
@@ -146,7 +147,7 @@ func (s *Store) Redeliver(ctx context.Context, webhook string, id int64, e store
 		if _, err := tx.Exec(ctx, `UPDATE webhook_deliveries SET state = 'waiting', attempts = 0, since = ?, due = ? WHERE id = ?`, micros(e.At), due, id); err != nil {
 			return err
 		}
-		// Newer ones about the object wait for it again.
+		// Newer messages about the object wait for this one again.
 		if _, err := tx.Exec(ctx, `UPDATE webhook_deliveries SET due = ? WHERE webhook = ? AND object = ? AND state = 'waiting' AND id > ?`, blocked, webhook, was.Object, id); err != nil {
 			return err
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/kubeop/kubeop/internal/store/database"
 )
 
-// insertEvent records an event in the transaction of what it is about, as its last statement: until its end nobody else records one.
+// insertEvent records an event in the transaction of its write. It must be the last statement: no other transaction records an event until this one
+// ends.
 func insertEvent(ctx context.Context, tx *database.Tx, e store.Event) error {
 	if err := tx.Ordered(ctx, "events"); err != nil {
 		return fmt.Errorf("recording an event: %w", err)

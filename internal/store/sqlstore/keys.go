@@ -29,7 +29,7 @@ func (s *Store) ReplaceSealed(ctx context.Context, was, is store.Sealed) (bool, 
 	return n > 0, nil
 }
 
-// signing is the lock of those who add and drop keys that sign.
+// signing is the lock for adding and dropping keys that sign.
 const signing = "signing-keys"
 
 // AddSigningKey implements store.SigningKeys.

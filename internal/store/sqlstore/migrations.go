@@ -2,8 +2,8 @@ package sqlstore
 
 import "github.com/kubeop/kubeop/internal/store/database"
 
-// Migrations returns the steps of the schema, as SQLite takes them: only TEXT, INTEGER, BLOB and REAL, and tables that are STRICT, so that PostgreSQL gets the same with types of its own. Times are
-// microseconds since 1970, 0 for none.
+// Migrations returns the steps of the schema, written for SQLite. They use only TEXT, INTEGER, BLOB and REAL in STRICT tables, so that PostgreSQL gets
+// the same with its own types. Times are microseconds since 1970, 0 for none.
 func Migrations() []database.Migration {
 	all := make([]database.Migration, len(migrations))
 	for i, m := range migrations {
@@ -12,7 +12,7 @@ func Migrations() []database.Migration {
 	return all
 }
 
-// migrations are names and statements. A new one stands at the end.
+// migrations has names and statements. Add new ones at the end.
 var migrations = [][2]string{
 	{"tokens", `CREATE TABLE tokens (
 		id         TEXT PRIMARY KEY,

@@ -22,7 +22,7 @@ func (s *Store) ListStates(ctx context.Context, after string, limit int) ([]stor
 func (s *Store) RecordChanges(ctx context.Context, changes []store.StateChange) (conflicts []string, err error) {
 	err = s.db.Write(ctx, "observed_states", func(ctx context.Context, tx *database.Tx) error {
 		conflicts = nil
-		// Before any row: who records an attempt locks in this order too.
+		// This comes before any row is locked: recording an attempt locks in this order too.
 		if err := tx.Ordered(ctx, "webhook_deliveries"); err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (s *Store) RecordChanges(ctx context.Context, changes []store.StateChange) 
 	return conflicts, nil
 }
 
-// changeState reports false if the object is in another state than the change begins with.
+// changeState reports false if the stored state of the object is not the one that the change begins with.
 func changeState(ctx context.Context, tx *database.Tx, c store.StateChange) (bool, error) {
 	var changed int64
 	var err error
@@ -77,7 +77,7 @@ func enqueueAll(ctx context.Context, tx *database.Tx, c store.StateChange) error
 	return nil
 }
 
-// ofEarlier is why a webhook of an earlier tenant is disabled.
+// ofEarlier is the reason for disabling a webhook of an earlier tenant.
 const ofEarlier = "The tenant was deleted, or the cluster was built anew, and then a tenant of this name was created. An administrator of the platform enables the webhook if it is the same tenant."
 
 // disableEarlier takes the webhooks that are older than a new tenant from it: they have the URLs of an earlier tenant of the same name, and what was sent to them. Nothing is deleted,

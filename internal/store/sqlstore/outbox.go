@@ -31,7 +31,7 @@ func (s *Store) ClaimDeliveries(ctx context.Context, webhook string, c store.Cla
 			return err
 		}
 		for _, d := range found {
-			// On PostgreSQL it may have been parked meanwhile, or wait for one that is sent again.
+			// In PostgreSQL another transaction may have parked the message meanwhile, or made it wait for one that is sent again.
 			claimed, err := tx.Exec(ctx, `UPDATE webhook_deliveries SET claim = ?, claimed_until = ? WHERE id = ? AND `+free, c.By, micros(c.Until), d.ID, now, now)
 			if err != nil {
 				return err
@@ -89,7 +89,7 @@ func (s *Store) FinishAttempt(ctx context.Context, o store.Outcome) error {
 func recordAttempt(ctx context.Context, tx *database.Tx, o store.Outcome) (err error) {
 	due, ended := int64(0), micros(o.Tried)
 	if o.State == store.Waiting {
-		// Somebody may have asked for an older message meanwhile.
+		// Meanwhile somebody may have asked for an older message again.
 		if due, err = dueBehind(ctx, tx, o.Delivery, o.Due); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func recordAttempt(ctx context.Context, tx *database.Tx, o store.Outcome) (err e
 	return nil
 }
 
-// disableGone disables a webhook that wants no more messages, unless it has another URL meanwhile.
+// disableGone disables a webhook that wants no more messages, unless its URL changed meanwhile.
 func disableGone(ctx context.Context, tx *database.Tx, o store.Outcome) error {
 	disabled, err := tx.Exec(ctx, `UPDATE webhooks SET disabled = 1, disabled_reason = ? WHERE id = ? AND url = ? AND disabled = 0`, o.Answer, o.Webhook, o.GoneURL)
 	if err != nil || disabled == 0 {

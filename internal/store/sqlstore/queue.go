@@ -19,7 +19,7 @@ func countWaiting(ctx context.Context, tx *database.Tx, webhook string) (n int, 
 	return n, err
 }
 
-// How many messages are parked together, at most: to make room for one, and because their webhook does not answer.
+// How many messages are parked together at most: to make room for one, and because their webhook does not answer.
 const (
 	parkedForRoom = 100
 	parkedAtOnce  = 1000
@@ -29,7 +29,7 @@ const (
 type parking struct {
 	webhook string
 	at      time.Time
-	// since is when they began to wait, or before that, as in the table.
+	// since limits it to messages that began to wait then or before, as the table has it.
 	since int64
 	limit int
 	why   string
@@ -40,7 +40,7 @@ func parkOldest(ctx context.Context, tx *database.Tx, webhook string, at time.Ti
 	return park(ctx, tx, parking{webhook, at, math.MaxInt64, parkedForRoom, fmt.Sprintf("Parked, because more than %d messages waited.", store.MaxWaiting-1)})
 }
 
-// dueBehind returns when a message is due: at a time, unless an older one than it about the same object waits.
+// dueBehind returns when a message is due: at a time, unless an older message about the same object waits.
 func dueBehind(ctx context.Context, tx *database.Tx, d store.Delivery, at time.Time) (int64, error) {
 	var older int
 	err := tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE webhook = ? AND object = ? AND state = 'waiting' AND id < ? LIMIT 1) older`, d.Webhook, d.Object, d.ID).Scan(&older)
@@ -50,8 +50,8 @@ func dueBehind(ctx context.Context, tx *database.Tx, d store.Delivery, at time.T
 	return micros(at), nil
 }
 
-// unblock makes the next message about an object due. A transaction has to be Ordered before it delivers or parks a message: otherwise one that is written meanwhile would wait for that
-// message forever.
+// unblock makes the next message about an object due. Call Ordered before a message is delivered or parked: otherwise a message that is written
+// meanwhile would wait for it forever.
 func unblock(ctx context.Context, tx *database.Tx, webhook, object string, at time.Time) error {
 	_, err := tx.Exec(ctx, `UPDATE webhook_deliveries SET due = ? WHERE due = ? AND id =
 		(SELECT min(id) FROM webhook_deliveries WHERE webhook = ? AND object = ? AND state = 'waiting')`, micros(at), blocked, webhook, object)
@@ -65,7 +65,7 @@ func unblockAll(ctx context.Context, tx *database.Tx, at time.Time) error {
 	return err
 }
 
-// park parks messages, and makes those due that waited for them.
+// park parks messages, and makes the messages due that waited for them.
 func park(ctx context.Context, tx *database.Tx, p parking) error {
 	parked, err := database.All(ctx, tx, func(scan database.Scan) (object string, err error) { return object, scan(&object) },
 		`UPDATE webhook_deliveries SET state = 'parked', ended = ?, answer = ?, claim = '', claimed_until = 0 WHERE id IN
@@ -87,7 +87,7 @@ func park(ctx context.Context, tx *database.Tx, p parking) error {
 	return recordParked(ctx, tx, p.webhook, p.at)
 }
 
-// prune deletes messages of a webhook that were delivered or parked, beyond as many as are kept: those first that were so the longest ago.
+// prune deletes the oldest delivered or parked messages of a webhook, beyond the number that is kept.
 func prune(ctx context.Context, tx *database.Tx, webhook string, state store.DeliveryState) error {
 	most := map[store.DeliveryState]int{store.Delivered: store.MaxDelivered, store.Parked: store.MaxParked}[state]
 	_, err := tx.Exec(ctx, `DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries WHERE webhook = ? AND state = ? ORDER BY ended DESC, id DESC LIMIT ? OFFSET ?)`,
@@ -95,7 +95,7 @@ func prune(ctx context.Context, tx *database.Tx, webhook string, state store.Del
 	return err
 }
 
-// recordParked records that messages were parked, unless that was recorded of the webhook shortly before: one that does not answer would fill the log.
+// recordParked records an event about parked messages, unless the webhook had one shortly before: a webhook that does not answer would fill the log.
 func recordParked(ctx context.Context, tx *database.Tx, webhook string, at time.Time) error {
 	first, err := tx.Exec(ctx, `UPDATE webhooks SET parked_logged = ? WHERE id = ? AND parked_logged <= ?`, micros(at), webhook, micros(at.Add(-store.ParkedEvery)))
 	if err != nil || first == 0 {
@@ -104,7 +104,7 @@ func recordParked(ctx context.Context, tx *database.Tx, webhook string, at time.
 	return insertOutboxEvent(ctx, tx, "parkDelivery", webhook, at)
 }
 
-// insertOutboxEvent records what the manager did to a webhook by itself.
+// insertOutboxEvent records what the manager itself did to a webhook.
 func insertOutboxEvent(ctx context.Context, tx *database.Tx, action, webhook string, at time.Time) error {
 	w, err := webhookOf(ctx, tx, "", webhook)
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/kubeop/kubeop/internal/store/database"
 )
 
-// requestsOf is the lock of those who begin and end requests of a caller.
+// requestsOf is the lock for beginning and ending requests of a caller.
 func requestsOf(caller string) string { return "requests/" + caller }
 
-// BeginRequest implements store.Requests. It also forgets what expired of the caller's; Sweep forgets that of others.
+// BeginRequest implements store.Requests. It also deletes expired requests of the caller; Sweep deletes those of others.
 func (s *Store) BeginRequest(ctx context.Context, r store.Request) (kept store.Request, err error) {
 	err = s.db.Write(ctx, requestsOf(r.Caller), func(ctx context.Context, tx *database.Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM requests WHERE caller = ? AND expires <= ?`, r.Caller, micros(r.Created)); err != nil {
 			return err
 		}
-		// The update changes nothing, but keeps others from removing the row, as the end of the request or Sweep would between an insert and a read.
+		// The update changes nothing, but locks the row: otherwise the end of the request or Sweep could delete it between the insert and the read.
 		var created, expires int64
 		kept = store.Request{Caller: r.Caller, Key: r.Key}
 		if err := tx.QueryRow(ctx, `INSERT INTO requests (caller, key, hash, created, expires) VALUES (?, ?, ?, ?, ?)
@@ -52,7 +52,8 @@ func (s *Store) FinishRequest(ctx context.Context, r store.Request, e store.Even
 	})
 }
 
-// insertUnlessAnswered records the event of a request that was forgotten before its end, as one of very many. One with an answer has its event.
+// insertUnlessAnswered records the event of a request that was forgotten before its end, because there were too many. A request with an answer has its
+// event already.
 func insertUnlessAnswered(ctx context.Context, tx *database.Tx, r store.Request, e store.Event) error {
 	var answered int
 	err := tx.QueryRow(ctx, `SELECT count(*) FROM requests WHERE caller = ? AND key = ? AND hash = ? AND answer IS NOT NULL`, r.Caller, r.Key, r.Hash).Scan(&answered)

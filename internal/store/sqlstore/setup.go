@@ -9,7 +9,7 @@ import (
 	"github.com/kubeop/kubeop/internal/store/database"
 )
 
-// OfferSetup implements store.Setup. Its lock is that of the tokens of no tenant, which are those of administrators.
+// OfferSetup implements store.Setup. Its lock is that of the tokens without a tenant, which belong to administrators.
 func (s *Store) OfferSetup(ctx context.Context, hash []byte, now, expires time.Time) error {
 	return s.db.Write(ctx, tokensOf(""), func(ctx context.Context, tx *database.Tx) error {
 		if err := withoutAdministrator(ctx, tx, now); err != nil {
@@ -42,7 +42,7 @@ func (s *Store) ClaimSetup(ctx context.Context, hash []byte, t store.Token, e st
 	})
 }
 
-// withoutAdministrator returns ErrAdministrated if a token with the scope admin is valid. Only these are of no tenant.
+// withoutAdministrator returns ErrAdministrated if a token with the scope admin is valid. Only these tokens have no tenant.
 func withoutAdministrator(ctx context.Context, tx *database.Tx, now time.Time) error {
 	var valid int
 	if err := tx.QueryRow(ctx, `SELECT count(*) FROM tokens WHERE tenant = '' AND revoked = 0 AND expires > ?`, micros(now)).Scan(&valid); err != nil {

@@ -1,4 +1,5 @@
-// Package sqlstore is the store in a database: the tables and the statements, which SQLite and PostgreSQL share. store/sqlite and store/postgres open one.
+// Package sqlstore is the store in a database. It has the tables and statements that SQLite and PostgreSQL share; store/sqlite and store/postgres open
+// one.
 package sqlstore
 
 import (
@@ -23,7 +24,7 @@ func Open(ctx context.Context, db *database.DB) (*Store, error) {
 	return &Store{db}, nil
 }
 
-// Ping implements store.Database. It reads, because a database may be open and not readable.
+// Ping implements store.Database. It reads a row, because an open database may not be readable.
 func (s *Store) Ping(ctx context.Context) error {
 	if _, err := database.One(ctx, s.db, database.Int64, `SELECT coalesce(max(version), 0) FROM migrations`); err != nil {
 		return fmt.Errorf("reading the store: %w", err)
@@ -39,7 +40,7 @@ func (s *Store) Lead(ctx context.Context, name string, do func(context.Context) 
 	return s.db.Lead(ctx, name, do)
 }
 
-// micros returns a time as it is stored.
+// micros converts a time for the database.
 func micros(at time.Time) int64 {
 	if at.IsZero() {
 		return 0
@@ -47,7 +48,7 @@ func micros(at time.Time) int64 {
 	return at.UnixMicro()
 }
 
-// fromMicros returns a time as it was before it was stored.
+// fromMicros converts a time from the database.
 func fromMicros(at int64) time.Time {
 	if at == 0 {
 		return time.Time{}
@@ -55,7 +56,8 @@ func fromMicros(at int64) time.Time {
 	return time.UnixMicro(at).UTC()
 }
 
-// ofTenant is the part of a condition that is about one tenant, or about all for "". With an OR of both, SQLite would not use the index of the tenant.
+// ofTenant returns the condition for one tenant, or for all if name is "". SQLite would not use the index of the tenant if one condition covered both
+// with OR.
 func ofTenant(name string) (where string, arguments []any) {
 	if name == "" {
 		return "", nil

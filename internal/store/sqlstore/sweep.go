@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// swept is how many rows one transaction removes: others write between two of them.
+	// swept is how many rows one transaction deletes: others can write between two transactions.
 	swept = 500
 	// settling is how long after the end of its token a request may still get its answer.
 	settling = time.Hour
@@ -35,7 +35,8 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return s.sweepWebhooks(ctx, now)
 }
 
-// sweepWebhooks removes messages that were written for a webhook while it was deleted, and secrets that sign no more. It makes messages due that wait for one that is gone.
+// sweepWebhooks deletes messages for deleted webhooks that were written during the deletion, and secrets that no longer sign. It makes messages due
+// that wait for one that does not exist any more.
 func (s *Store) sweepWebhooks(ctx context.Context, now time.Time) error {
 	err := s.db.Write(ctx, "", func(ctx context.Context, tx *database.Tx) error {
 		if err := tx.Ordered(ctx, "webhook_deliveries"); err != nil {
@@ -55,7 +56,7 @@ func (s *Store) sweepWebhooks(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// sweep runs statements in one transaction, again until the last one removes fewer rows than it may.
+// sweep runs statements in one transaction, and repeats that until the last statement deletes fewer rows than it may.
 func (s *Store) sweep(ctx context.Context, before int64, statements []string) error {
 	for removed := int64(swept); removed == swept; {
 		err := s.db.Write(ctx, "sweep", func(ctx context.Context, tx *database.Tx) (err error) {
@@ -69,7 +70,7 @@ func (s *Store) sweep(ctx context.Context, before int64, statements []string) er
 	return nil
 }
 
-// removedBy runs statements, and returns how many rows the last one removed.
+// removedBy runs statements, and returns how many rows the last one deleted.
 func removedBy(ctx context.Context, tx *database.Tx, before int64, statements []string) (removed int64, err error) {
 	for _, statement := range statements {
 		if removed, err = tx.Exec(ctx, statement, before, swept); err != nil {

@@ -14,7 +14,7 @@ import (
 
 const tokenColumns = `id, name, hash, scopes, tenant, created, created_by, expires, last_used, revoked`
 
-// tokensOf is the lock of those who count the tokens of a tenant.
+// tokensOf is the lock for counting the tokens of a tenant.
 func tokensOf(tenant string) string { return "tokens/" + tenant }
 
 // CreateToken implements store.Tokens.
@@ -31,7 +31,8 @@ func (s *Store) CreateToken(ctx context.Context, t store.Token, e store.Event) e
 	return nil
 }
 
-// insertRecorded inserts a token and its event. A disk that is full ends the transaction of SQLite, so nothing may follow then: it would be written by itself.
+// insertRecorded inserts a token and its event. It must be the last part of the transaction: a full disk ends the transaction in SQLite, and a later
+// statement would be committed alone.
 func insertRecorded(ctx context.Context, tx *database.Tx, t store.Token, e store.Event) error {
 	if err := insertToken(ctx, tx, t); err != nil {
 		return err

@@ -116,11 +116,11 @@ func (s *Store) ChangeWebhook(ctx context.Context, of, id string, change func(*s
 		if err != nil {
 			return err
 		}
-		if changed == 0 { // It was deleted meanwhile, or is of an earlier tenant now.
+		if changed == 0 { // It was deleted meanwhile, or belongs to an earlier tenant now.
 			return store.ErrNotFound
 		}
 		if was.Disabled && !is.Disabled {
-			// What waited is tried for as long as what is new.
+			// Waiting messages are tried for as long as new ones.
 			if _, err := tx.Exec(ctx, `UPDATE webhook_deliveries SET since = ? WHERE webhook = ? AND state = 'waiting'`, micros(e.At), id); err != nil {
 				return err
 			}
@@ -134,7 +134,8 @@ func (s *Store) ChangeWebhook(ctx context.Context, of, id string, change func(*s
 	return is, nil
 }
 
-// replaceSecrets inserts the secrets that are new, and deletes those that are not needed any more. Others stay as they are: they may be encrypted anew meanwhile.
+// replaceSecrets inserts the new secrets, and deletes those that are no longer needed. It does not touch the others, which may be encrypted anew at
+// the same time.
 func replaceSecrets(ctx context.Context, tx *database.Tx, was, is store.Webhook) error {
 	for _, secret := range []store.Sealed{is.Secret, is.Previous} {
 		if secret.ID == "" || secret.ID == was.Secret.ID || secret.ID == was.Previous.ID {
