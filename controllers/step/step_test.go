@@ -566,7 +566,7 @@ func TestACheckpointIsThereBeforeTheStepGoesOn(t *testing.T) {
 	}
 }
 
-func TestStepsThatShareACondition(t *testing.T) {
+func TestOfStepsThatShareAConditionTheFirstThatDoesNotSucceedSetsIt(t *testing.T) {
 	b := newFixture(t, web())
 	f := &facts{app: b.app}
 	ends := func(err error) func(context.Context, *facts) error {

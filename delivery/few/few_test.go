@@ -23,7 +23,7 @@ func TestOfNamesTheFirstAndCountsTheOthers(t *testing.T) {
 	}
 }
 
-func TestLines(t *testing.T) {
+func TestLinesEndWithHowManyAreLeftOut(t *testing.T) {
 	for _, c := range []struct {
 		all, most int
 		want      string

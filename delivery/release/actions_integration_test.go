@@ -197,7 +197,7 @@ func TestKeptHistory(t *testing.T) {
 	}
 }
 
-func TestValues(t *testing.T) {
+func TestValuesComeFromFilesThenFromTheAppAndStayOnlyIfPreserved(t *testing.T) {
 	tm := newTeam(t)
 	files := sources.ChartFolder(fourObjects(map[string]string{"values-prod.yaml": "color: prod\n"}))
 	r := tm.request(files)

@@ -243,8 +243,8 @@ func TestImpossibleRequests(t *testing.T) {
 	}
 }
 
-// TestAServerThatFails is tried again a few times, and the end of the context is an error that says what was tried.
-func TestAServerThatFails(t *testing.T) {
+// TestAWriteIsTriedAgainWhileTheServerFails, a few times. At the end of the context, the error says how often.
+func TestAWriteIsTriedAgainWhileTheServerFails(t *testing.T) {
 	attempted := regexp.MustCompile(`^the commit could not be pushed in time: context deadline exceeded after [1-9][0-9]* attempts$`)
 	s := serve(t)
 	failures := 0

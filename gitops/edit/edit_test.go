@@ -242,8 +242,8 @@ func TestAnEditThatIsNotSafeIsRefused(t *testing.T) {
 	}
 }
 
-// TestAValueBehindOneThatIsNotWritten is set below it, or before the bracket.
-func TestAValueBehindOneThatIsNotWritten(t *testing.T) {
+// TestAnItemIsAppendedAfterAnEmptyItemOrATrailingComma: below the item, or before the bracket.
+func TestAnItemIsAppendedAfterAnEmptyItemOrATrailingComma(t *testing.T) {
 	for before, want := range map[string]string{
 		"a:\n- b\n-\nc: 1\n": "a:\n- b\n-\n- 5\nc: 1\n", "a:\n- b\n-": "a:\n- b\n-\n- 5", "a:\n- b:\n- c:\n  d:\ne: 1\n": "a:\n- b:\n- c:\n  d:\n- 5\ne: 1\n",
 		"a: [b, 1, # x\n]\nc: 2\n": "a: [b, 1, 5, # x\n]\nc: 2\n",

@@ -74,7 +74,7 @@ func row(namespace, name string, cells ...any) metav1.TableRow {
 	return metav1.TableRow{Cells: append([]any{name}, cells...), Object: runtime.RawExtension{Raw: []byte(object)}}
 }
 
-func TestRowsOfTables(t *testing.T) {
+func TestATableHasPathsForSeveralNamespacesAndMoreColumnsIfWide(t *testing.T) {
 	table := &metav1.Table{
 		ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name"}, {Name: "Ready"}, {Name: "Hidden", Priority: 1}, {Name: "Status"}, {Name: "Age"}},
 		Rows:              []metav1.TableRow{row("kubeop-acme-shop", "web", "True", "x", "all\nwell", "5m"), row("kubeop-acme-lab", "api", "False", nil, nil, "1m")},
