@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/backoff"
 )
 
 const (
@@ -98,9 +99,7 @@ func (r *Report) add(c *commit, apps []v1alpha1.App, now time.Time) {
 		left = max(left, c.awaits(&apps[i], now))
 	}
 	if left > 0 {
-		if r.Again == 0 || left < r.Again {
-			r.Again = left
-		}
+		r.Again = backoff.Sooner(r.Again, left)
 		return
 	}
 	r.Notes = append(r.Notes, c.note())

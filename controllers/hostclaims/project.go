@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/hostname"
 )
@@ -47,7 +48,7 @@ func (c *Claims) Names(ctx context.Context, p Project) (names []string, again ti
 			if err != nil {
 				return nil, 0, err
 			}
-			again = sooner(again, wait)
+			again = backoff.Sooner(again, wait)
 			continue
 		}
 		c.use(claim)
@@ -55,14 +56,6 @@ func (c *Claims) Names(ctx context.Context, p Project) (names []string, again ti
 	}
 	slices.Sort(names)
 	return names[:min(len(names), v1alpha1.MaxHostnames)], again, nil
-}
-
-// sooner returns the smaller of two durations, of which 0 is never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return a + b
-	}
-	return min(a, b)
 }
 
 // Release deletes the claims that kubeop made for a project whose apps are gone, except those that objects in its namespace still use.

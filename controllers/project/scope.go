@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/rollup"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/fingerprint"
@@ -175,9 +176,7 @@ func (s *scope) Again() (first time.Duration) {
 		looks = append(looks, s.delivered.Again)
 	}
 	for _, after := range looks {
-		if after > 0 && (first == 0 || after < first) {
-			first = after
-		}
+		first = backoff.Sooner(first, after)
 	}
 	return first
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/writeback/update"
+	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/freeze"
 )
 
@@ -146,11 +147,11 @@ func (p *pass) promote(from, to *v1alpha1.App) {
 		return // If a person has changed the file since, it stays.
 	case decided.Waits != "":
 		p.add(v1alpha1.ProgressingReason, "%s: %s: %s", to.Name, described(decided.Changes), decided.Waits)
-		p.lookAgain(decided.Again)
+		p.again = backoff.Sooner(p.again, decided.Again)
 		return
 	case p.frozen != nil:
 		p.add(v1alpha1.ProgressingReason, "%s: %s: the tenant is frozen %s", to.Name, described(decided.Changes), p.frozen)
-		p.lookAgain(thawLook)
+		p.again = backoff.Sooner(p.again, thawLook)
 		return
 	case spec.Approval == v1alpha1.ApprovalAnnotation && !slices.Contains(p.project.ConfirmedPromotions(), decided.Version):
 		p.hold(v1alpha1.HeldPromotion{App: to.Name, Token: decided.Version, Changes: described(decided.Changes)})
@@ -187,12 +188,6 @@ func (p *pass) ask(to *v1alpha1.App, v verdict) {
 func (p *pass) record(app string, u update.Update, written *update.Written) {
 	p.status.Promoted = slices.DeleteFunc(p.status.Promoted, func(o v1alpha1.Promoted) bool { return o.App == app })
 	p.status.Promoted = append(p.status.Promoted, v1alpha1.Promoted{App: app, Version: u.Version, Changes: u.What, Commit: written.Commit, PullRequest: written.PullRequest})
-}
-
-func (p *pass) lookAgain(after time.Duration) {
-	if after > 0 && (p.again == 0 || after < p.again) {
-		p.again = after
-	}
 }
 
 // last returns what was last promoted to an app; the status may not have it yet.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/notice"
 	gitreport "github.com/kubeop/kubeop/gitops/report"
@@ -49,9 +50,9 @@ func (n *Notifier) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.R
 	a := n.observe(tenant, states)
 	for name, r := range a.receivers {
 		news := r.sent.News(states, r.filter(), now)
-		sooner(&again, news.Again)
+		again = backoff.Sooner(again, news.Again)
 		if len(news.Notices) > 0 && !n.ask(tenant.Name, a, name) {
-			sooner(&again, fullPause)
+			again = backoff.Sooner(again, fullPause)
 		}
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
@@ -109,7 +110,7 @@ func stateOf(o step.Object, revision string, now time.Time, again *time.Duration
 	s.Reason, s.Message = ready.Reason, brief(ready.Message)
 	if left := s.Since.Add(hold).Sub(now); left > 0 {
 		s.Unsettled = true
-		sooner(again, left)
+		*again = backoff.Sooner(*again, left)
 	}
 	return s
 }

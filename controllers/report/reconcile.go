@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/declared"
+	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/gitops/host"
 	gitreport "github.com/kubeop/kubeop/gitops/report"
@@ -53,17 +54,10 @@ func (r *Reporter) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.R
 	var again time.Duration
 	for _, s := range rec.judge(repository, objects, r.Clock.Now(), &again) {
 		if !r.ask(rec, repository, s) {
-			sooner(&again, fullPause)
+			again = backoff.Sooner(again, fullPause)
 		}
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
-}
-
-// sooner lowers when to look again; 0 is never.
-func sooner(again *time.Duration, after time.Duration) {
-	if after > 0 && (*again == 0 || after < *again) {
-		*again = after
-	}
 }
 
 // adapt drops what was sent when the spec changed, because it was sent to another place, and hurries what failed.
@@ -132,7 +126,7 @@ func (rec *record) judge(repository *v1alpha1.Repository, d *declarations, now t
 	newest, held := v1alpha1.CommitOf(repository.Status.LastAttemptedRevision), v1alpha1.CommitOf(repository.Status.HeldRevision)
 	rec.keep(newest, held, now)
 	add := func(commit string, v gitreport.Verdict) {
-		sooner(again, v.Again)
+		*again = backoff.Sooner(*again, v.Again)
 		s := v1alpha1.ReportedStatus{Commit: commit, State: string(v.State), Description: host.Shortened(v.Description)}
 		if rec.news(s, now, again) {
 			send = append(send, s)
@@ -198,7 +192,7 @@ func (rec *record) news(s v1alpha1.ReportedStatus, now time.Time, again *time.Du
 	}
 	pause := min(firstRepeat<<min(rec.repeats, 10), lastRepeat)
 	if left := rec.last.Add(pause).Sub(now); left > 0 {
-		sooner(again, left)
+		*again = backoff.Sooner(*again, left)
 		return false
 	}
 	rec.repeats++

@@ -250,15 +250,6 @@ func TestARepositoryThatReportsNothingAnyMoreIsForgotten(t *testing.T) {
 	}
 }
 
-func TestTheSoonestTimeCounts(t *testing.T) {
-	var again time.Duration
-	for _, c := range []struct{ after, want time.Duration }{{0, 0}, {5, 5}, {7, 5}, {3, 3}, {0, 3}, {-1, 3}} {
-		if sooner(&again, c.after); again != c.want {
-			t.Errorf("after %d it is %d, want %d", c.after, again, c.want)
-		}
-	}
-}
-
 // TestOnlyWhatIsKnownIsWoken: other tenants and repositories have no receivers, and report nothing.
 func TestOnlyWhatIsKnownIsWoken(t *testing.T) {
 	for name, want := range map[string]string{"acme": "acme", "beta": "", "": ""} {

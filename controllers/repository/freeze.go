@@ -10,6 +10,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/preview"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/freeze"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -49,9 +50,7 @@ func (r *Reconciler) waitFor(s *scope, problems string) error {
 			s.waits.Revision, problems, s.repository.Spec.Tenant, s.hold))
 	}
 	rest := max(s.hold.Until.Sub(r.Steps.Clock.Now()), time.Second)
-	if s.again == 0 || rest < s.again { // It counts if TreeValid reports problems of the accepted commit.
-		s.again = rest
-	}
+	s.again = backoff.Sooner(s.again, rest) // It counts if TreeValid reports problems of the accepted commit.
 	return step.GoOn(step.Wait(v1alpha1.FrozenReason, min(rest, jitter.JitteredIntervalDuration(s.every)), "%s waits %s, and is applied then%s; to apply it before, %s",
 		s.waits.Revision, s.hold, problems, s.confirmFreeze(s.waits.Hash)))
 }

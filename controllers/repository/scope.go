@@ -11,6 +11,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/preview"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
+	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/freeze"
@@ -121,11 +122,7 @@ func (s *scope) Record() {
 
 // Again implements step.Sooner: it is the interval at the latest, because the runner does not know its default.
 func (s *scope) Again() time.Duration {
-	every := jitter.JitteredIntervalDuration(s.every)
-	if s.again > 0 {
-		return min(s.again, every)
-	}
-	return every
+	return backoff.Sooner(s.again, jitter.JitteredIntervalDuration(s.every))
 }
 
 // Summary is Ready's message.

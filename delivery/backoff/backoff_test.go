@@ -18,3 +18,13 @@ func TestPauseDoublesUpToTheLongest(t *testing.T) {
 		t.Errorf("from 5 s, after 3 failures: got %s, want 20s", got)
 	}
 }
+
+func TestTheShorterPauseCountsUnlessItMeansNever(t *testing.T) {
+	for _, c := range []struct{ a, b, want time.Duration }{
+		{2, 3, 2}, {2, 2, 2}, {0, 3, 3}, {0, 0, 0}, {-1, 3, 3}, {-1, 0, 0}, {-2, -1, 0},
+	} {
+		if got, turned := Sooner(c.a, c.b), Sooner(c.b, c.a); got != c.want || turned != c.want {
+			t.Errorf("of %d and %d: got %d, and %d the other way round, want %d", c.a, c.b, got, turned, c.want)
+		}
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/kubeop/kubeop/delivery/backoff"
 )
 
 // State is how an app is, or the repository of a tenant.
@@ -120,11 +122,11 @@ func (t *Sent) look(news *News, app string, s State, f Filter, now time.Time) {
 		return
 	}
 	if left := was.began.Add(window).Sub(now); left > 0 && was.changes >= changes {
-		news.sooner(left)
+		news.Again = backoff.Sooner(news.Again, left)
 		return
 	}
 	if len(news.Notices) >= maxBatch {
-		news.sooner(time.Second)
+		news.Again = backoff.Sooner(news.Again, time.Second)
 		return
 	}
 	news.known[app] = s
@@ -158,7 +160,7 @@ func (t *Sent) repeat(news *News, states States, f Filter, now time.Time) {
 		return
 	}
 	if left > 0 && len(news.Notices) == 0 {
-		news.sooner(left)
+		news.Again = backoff.Sooner(news.Again, left)
 		return
 	}
 	slices.SortFunc(on, func(a, b Notice) int { return strings.Compare(a.App, b.App) })
@@ -181,12 +183,6 @@ func (t *Sent) Record(n News, now time.Time) {
 		delete(t.states, app)
 	}
 	t.alerted = now
-}
-
-func (n *News) sooner(after time.Duration) {
-	if n.Again == 0 || after < n.Again {
-		n.Again = after
-	}
 }
 
 func failed(app string, s State) Notice {

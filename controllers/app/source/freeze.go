@@ -27,7 +27,8 @@ func (p *pass) hold() {
 	if len(p.Freeze) == 0 && p.found.freeze.until == "" || !moves(&p.App.Spec) || status.ObservedGeneration != p.App.Generation || status.LastAttemptedRevision == "" {
 		return
 	}
-	hold, err := freeze.InForce(p.Freeze, p.Now())
+	now := p.Now() // Read once: the hold ends after this time, and maybe before the next one.
+	hold, err := freeze.InForce(p.Freeze, now)
 	switch {
 	case p.found.freeze.until != "":
 	case err != nil:
@@ -36,7 +37,7 @@ func (p *pass) hold() {
 		return
 	default:
 		p.found.freeze.until = hold.String()
-		p.LookAgain(hold.Until.Sub(p.Now()))
+		p.LookAgain(hold.Until.Sub(now))
 	}
 	p.pin = status.LastAttemptedRevision
 	if status.Image != nil {

@@ -9,8 +9,10 @@ import (
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/freeze"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
@@ -223,6 +225,28 @@ func TestAFreezeKeepsTheImageOfAPolicy(t *testing.T) {
 	b.pass(6 * time.Hour)
 	if p, _, err := b.look(); err != nil || p.found.Image.Tag != "1.1.0" || noteOf(p.found, b.app) != "" {
 		t.Errorf("after the window: %+v, %v", p.found.Image, err)
+	}
+}
+
+// running is a clock on which a second passes after each reading.
+type running struct{ *clocktesting.FakePassiveClock }
+
+func (r running) Now() time.Time {
+	now := r.FakePassiveClock.Now()
+	r.SetTime(now.Add(time.Second))
+	return now
+}
+
+// TestAFreezeThatEndsDuringThePassIsLookedAtAgain: what is left of it is measured from the time at which it was in force, and so is never negative.
+func TestAFreezeThatEndsDuringThePassIsLookedAtAgain(t *testing.T) {
+	app := appOf("web", v1alpha1.AppSpec{Type: v1alpha1.AppImage, Image: &v1alpha1.ImageSource{Policy: &v1alpha1.ImagePolicy{}}})
+	app.Status.LastAttemptedRevision, app.Status.ObservedGeneration = "main@sha1:1", app.Generation
+	subjects := &subject.Subjects{Clock: running{clocktesting.NewFakePassiveClock(time.Date(2001, 9, 9, 7, 59, 59, 5e8, time.UTC))}}
+	p := &pass{Subject: subjects.New(app), found: &Found{}}
+	p.Freeze = night
+	p.LookAgain(time.Minute)
+	if p.hold(); p.pin == "" || p.Again() != time.Second/2 {
+		t.Errorf("it is kept at %q, and looked at again after %s, want 500ms", p.pin, p.Again())
 	}
 }
 

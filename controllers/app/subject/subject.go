@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/classes"
 	"github.com/kubeop/kubeop/delivery/few"
@@ -143,12 +144,8 @@ func (s *Subject) Quote(text string) string {
 	return few.Cut(s.Mask(text), maxQuoted)
 }
 
-// LookAgain schedules another Reconcile of a healthy App, before its interval is over. The earliest of all calls counts.
-func (s *Subject) LookAgain(after time.Duration) {
-	if s.again == 0 || after < s.again {
-		s.again = after
-	}
-}
+// LookAgain schedules another Reconcile of a healthy App, before its interval is over. The earliest of all calls counts; 0 or less schedules none.
+func (s *Subject) LookAgain(after time.Duration) { s.again = backoff.Sooner(s.again, after) }
 
 // Again returns after which time to reconcile a healthy App; 0 for its interval.
 func (s *Subject) Again() time.Duration { return s.again }

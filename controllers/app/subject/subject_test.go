@@ -50,7 +50,7 @@ func TestAPhaseBeginsOnce(t *testing.T) {
 
 func TestTheEarliestRequeueCounts(t *testing.T) {
 	s := (&Subjects{}).New(&v1alpha1.App{})
-	for _, after := range []time.Duration{time.Minute, time.Second, time.Hour} {
+	for _, after := range []time.Duration{time.Minute, time.Second, time.Hour, 0, -time.Second} {
 		s.LookAgain(after)
 	}
 	if s.Again() != time.Second {
