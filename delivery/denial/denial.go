@@ -1,5 +1,5 @@
 // Package denial recognizes refusals of the API server that have no type: neither a reason of their own nor a cause, only a message. No other
-// package but delivery/release/fault compares such messages; what has a type is recognized with apierrors. The tests get each message from a real API server. Pure.
+// package compares such messages; what has a type is recognized with apierrors. The tests get each message from a real API server. Pure.
 package denial
 
 import (

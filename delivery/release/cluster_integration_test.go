@@ -22,6 +22,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/kubeop/kubeop/delivery/mask"
+	"github.com/kubeop/kubeop/delivery/release/cause"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
@@ -263,7 +264,7 @@ func TestExistingObjectsAreAdoptedOrRefused(t *testing.T) {
 			c.Terms.TakeOwnership = test.take
 			err := tm.create(c, four("1", "1", "1", "1"))
 			if test.want != "" {
-				if err == nil || !strings.Contains(err.Error(), test.want) || fault.IsEnvironment(err) || !apierrors.IsAlreadyExists(err) {
+				if err == nil || !strings.Contains(err.Error(), test.want) || cause.IsEnvironment(err) || !apierrors.IsAlreadyExists(err) {
 					t.Errorf("got %v", err)
 				}
 				return
@@ -321,7 +322,7 @@ func TestImmutableFields(t *testing.T) {
 			c := tm.cluster()
 			c.Terms.Force = test.force
 			err := tm.upgradeTo(c, fixed, test.after)
-			if (err == nil) != test.replaced || !test.replaced && (!apierrors.IsInvalid(err) || fault.IsEnvironment(c.Faults.All())) {
+			if (err == nil) != test.replaced || !test.replaced && (!apierrors.IsInvalid(err) || cause.IsEnvironment(c.Faults.All())) {
 				t.Errorf("got %v, noted %v", err, c.Faults.All())
 			}
 			if got := tm.configMap("a"); (got.UID != before) != test.replaced || test.replaced && got.Data["a"] != "2" {
@@ -427,7 +428,7 @@ func TestWaitNamesObjectsThatAreNotReady(t *testing.T) {
 	idled := 0
 	c.Terms.Idle = func(f func() error) error { idled++; return f() }
 	err := c.Wait(list, 300*time.Millisecond)
-	if err == nil || !strings.HasPrefix(err.Error(), "Deployment/web is not ready after 300ms: ") || fault.IsEnvironment(err) || idled != 1 {
+	if err == nil || !strings.HasPrefix(err.Error(), "Deployment/web is not ready after 300ms: ") || cause.IsEnvironment(err) || idled != 1 {
 		t.Errorf("got %v, idled %d times", err, idled)
 	}
 	ended := make(chan struct{})
@@ -466,7 +467,7 @@ func TestAFailedHookNamesItsReason(t *testing.T) {
 		return err == nil && len(events.Items) > 0, err
 	})
 	err = c.WatchUntilReady(list, 2*time.Second)
-	if err == nil || !strings.HasPrefix(err.Error(), "hook Job/migrate has not ended after 2s: ") || !strings.Contains(err.Error(), "quota") || fault.IsEnvironment(c.Faults.All()) {
+	if err == nil || !strings.HasPrefix(err.Error(), "hook Job/migrate has not ended after 2s: ") || !strings.Contains(err.Error(), "quota") || cause.IsEnvironment(c.Faults.All()) {
 		t.Errorf("got %v", err)
 	}
 }

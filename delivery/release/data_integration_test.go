@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/release/cause"
 	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
@@ -91,7 +92,7 @@ func TestForceDeletesNoClaim(t *testing.T) {
 	c := tm.cluster()
 	c.Terms.Force = true
 	err := tm.upgradeTo(c, dataClaim, strings.Replace(dataClaim, "8Gi", "5Gi", 1))
-	if err == nil || !strings.Contains(err.Error(), "force does not delete a PersistentVolumeClaim") || fault.IsEnvironment(c.Faults.All()) {
+	if err == nil || !strings.Contains(err.Error(), "force does not delete a PersistentVolumeClaim") || cause.IsEnvironment(c.Faults.All()) {
 		t.Errorf("got %v", err)
 	}
 	if tm.claim() != before {

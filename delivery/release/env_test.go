@@ -41,6 +41,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/own"
 	"github.com/kubeop/kubeop/delivery/policy"
+	"github.com/kubeop/kubeop/delivery/release/cause"
 	"github.com/kubeop/kubeop/delivery/release/charts"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/evaluate"
@@ -265,7 +266,7 @@ func (t *team) request(files fs.FS, values ...string) Request {
 		User:      deployer(t.namespace),
 		Input:     Input{Chart: charts.Chart{Files: files, Digest: fmt.Sprintf("%p", files)}, Values: map[string]any{}},
 		Timeout:   2 * time.Second,
-		Policy:    Policy{Admit: t.admit, Owned: t.owned},
+		Policy:    Policy{Admit: t.admit, Refused: func(err error) bool { return !cause.IsEnvironment(err) }, Owned: t.owned},
 	}
 	for _, v := range values {
 		key, value, _ := strings.Cut(v, "=")

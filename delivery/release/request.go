@@ -72,7 +72,7 @@ type Policy struct {
 	// stops the action before anything is written and is returned in a *NotAllowed.
 	Admit func([]*unstructured.Unstructured) error
 	// Refused reports whether an error of Admit is a refusal, so that only another input helps. After any other error the attempt is
-	// repeated. Nil: every error is a refusal, except errors of the network and of an unavailable API server.
+	// repeated.
 	Refused func(error) bool
 	// Weigh is called before a revision is recorded, except by a rollback, with the size in bytes of its manifests and of as many records
 	// as are kept. Its error is a refusal like one of Admit. Nil: all sizes are allowed.
@@ -160,6 +160,8 @@ func (r *Request) check() error {
 		return errors.New("the release does not know what owns claims")
 	case r.Policy.Admit == nil:
 		return errors.New("the release has no admission")
+	case r.Policy.Refused == nil:
+		return errors.New("the release does not know which errors of admission are refusals")
 	case (r.Manual.Force || r.Manual.Reset) && r.Manual.ID == "":
 		return errors.New("the release is to be forced or reset, and Manual.ID does not say for which request")
 	}

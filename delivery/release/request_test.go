@@ -18,8 +18,9 @@ import (
 // TestADangerousRequestIsRefused before anything is read or started: without a user, for example, the operator itself would act.
 func TestADangerousRequestIsRefused(t *testing.T) {
 	whole := Request{App: app, Name: "shop", Namespace: "team", User: "system:serviceaccount:team:kubeop-deployer", Policy: Policy{
-		Admit: func([]*unstructured.Unstructured) error { return nil },
-		Owned: func(context.Context) (map[types.UID][]string, error) { return nil, nil },
+		Admit:   func([]*unstructured.Unstructured) error { return nil },
+		Refused: func(error) bool { return true },
+		Owned:   func(context.Context) (map[types.UID][]string, error) { return nil, nil },
 	}}
 	if err := whole.check(); err != nil {
 		t.Fatalf("nothing is missing: %v", err)
@@ -39,6 +40,7 @@ func TestADangerousRequestIsRefused(t *testing.T) {
 		"no user":                  {func(r *Request) { r.User = "" }, "the release has no user to impersonate"},
 		"no claims":                {func(r *Request) { r.Policy.Owned = nil }, "the release does not know what owns claims"},
 		"no admission":             {func(r *Request) { r.Policy.Admit = nil }, "the release has no admission"},
+		"no refusals":              {func(r *Request) { r.Policy.Refused = nil }, "the release does not know which errors of admission are refusals"},
 		"a force without its name": {func(r *Request) { r.Manual.Force = true }, manual},
 		"a reset without its name": {func(r *Request) { r.Manual.Reset = true }, manual},
 	} {

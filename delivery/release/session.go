@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/mask"
+	"github.com/kubeop/kubeop/delivery/release/cause"
 	"github.com/kubeop/kubeop/delivery/release/cluster"
 	"github.com/kubeop/kubeop/delivery/release/decide"
 	"github.com/kubeop/kubeop/delivery/release/fault"
@@ -117,10 +118,7 @@ func (s *session) isEnvironment(err, failure error) bool {
 	if errors.Is(failure, fault.ErrRender) || errors.As(failure, new(*fault.NotAllowed)) {
 		return false
 	}
-	if s.gate.Storage != nil || fault.IsEnvironment(err) {
-		return true
-	}
-	return fault.IsEnvironment(s.conn.Client.Faults.All())
+	return s.gate.Storage != nil || cause.IsEnvironment(err) || cause.IsEnvironment(s.conn.Client.Faults.All())
 }
 
 // explained adds the errors that Helm left out of its summary.

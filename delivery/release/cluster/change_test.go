@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/own"
+	"github.com/kubeop/kubeop/delivery/release/cause"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
@@ -323,7 +324,7 @@ func TestAnObjectThatDoesNotGoInTimeIsReported(t *testing.T) {
 	if err := c.deleteAndWait(target(t, c, live.DeepCopy()), live); !errors.As(err, &terminating) || len(terminating.Objects) != 1 || terminating.Objects[0] != "ConfigMap/a" {
 		t.Errorf("got %v", err)
 	}
-	if !fault.IsEnvironment(terminating) {
+	if !cause.IsEnvironment(terminating) {
 		t.Error("it is not tried again")
 	}
 }

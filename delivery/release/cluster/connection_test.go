@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/cause"
 )
 
 // TestALookupThatTheEnvironmentFailsIsRecorded: Helm takes the failure for an object that does not exist, and the chart would be rendered as if
@@ -38,7 +38,7 @@ func TestALookupThatTheEnvironmentFailsIsRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer res.Body.Close()
-		if recorded := connection.Client.Faults.All(); (recorded != nil) != failed || failed && !fault.IsEnvironment(recorded) {
+		if recorded := connection.Client.Faults.All(); (recorded != nil) != failed || failed && !cause.IsEnvironment(recorded) {
 			t.Errorf("an answer of %d: recorded %v", answer, recorded)
 		}
 	}

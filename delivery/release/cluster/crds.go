@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/crd"
+	"github.com/kubeop/kubeop/delivery/release/cause"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
@@ -165,7 +166,7 @@ func (d *definition) leave(live *unstructured.Unstructured) error {
 
 // forbidden turns a refusal for lack of rights into an error that says what the tenant can do.
 func forbidden(err error, all []*definition) error {
-	if !apierrors.IsForbidden(err) || fault.IsEnvironment(err) {
+	if !apierrors.IsForbidden(err) || cause.IsEnvironment(err) {
 		return err
 	}
 	var names []string

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 
-	"github.com/kubeop/kubeop/delivery/release/fault"
+	"github.com/kubeop/kubeop/delivery/release/cause"
 )
 
 // discovered answers what is served of a version.
@@ -30,7 +30,7 @@ func TestAKindOfAnUnavailableServerIsNotGone(t *testing.T) {
 	for err, gone := range map[error]bool{nil: true, memory.ErrCacheNotFound: true, errors.New("stale"): false} {
 		c := &Client{kinds: NewKinds(discovered{err: err}, nothing)}
 		info, got := c.formerly(thing)
-		if info != nil || (got == nil) != gone || got != nil && (!fault.IsEnvironment(got) || !strings.Contains(got.Error(), "example.com/v1")) {
+		if info != nil || (got == nil) != gone || got != nil && (!cause.IsEnvironment(got) || !strings.Contains(got.Error(), "example.com/v1")) {
 			t.Errorf("%v: %v, %v", err, info, got)
 		}
 	}

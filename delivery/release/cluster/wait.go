@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/condition"
 	"github.com/kubeop/kubeop/delivery/health"
+	"github.com/kubeop/kubeop/delivery/release/cause"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
@@ -51,7 +52,7 @@ func (c *Client) inTime(timeout time.Duration) string {
 // errTimeUp, or with ErrSuperseded when ended is closed. If the first call succeeds, it does not count as waiting.
 func (c *Client) await(timeout time.Duration, ended <-chan struct{}, look func() (bool, error)) error {
 	done, err := look()
-	if done || err != nil && !fault.IsEnvironment(err) {
+	if done || err != nil && !cause.IsEnvironment(err) {
 		return err
 	}
 	return c.whileIdle(func() error {
@@ -68,7 +69,7 @@ func (c *Client) await(timeout time.Duration, ended <-chan struct{}, look func()
 				return errTimeUp
 			case <-again.C():
 			}
-			if done, err := look(); done || err != nil && !fault.IsEnvironment(err) {
+			if done, err := look(); done || err != nil && !cause.IsEnvironment(err) {
 				return err
 			}
 		}
@@ -196,7 +197,7 @@ func (c *Client) hookDone(info *resource.Info, timeout time.Duration) error {
 		return err
 	}
 	err = c.follow(info, timeout, ends(u))
-	if err == nil || fault.IsEnvironment(err) {
+	if err == nil || cause.IsEnvironment(err) {
 		return err
 	}
 	return hookError(nameOf(info), err, c.inTime(timeout), c.reason(unread(u)))
@@ -253,7 +254,7 @@ func (c *Client) follow(info *resource.Info, timeout time.Duration, done func(*u
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		if err != nil && !fault.IsEnvironment(err) {
+		if err != nil && !cause.IsEnvironment(err) {
 			return err
 		}
 		u, err := unstructuredOf(o)

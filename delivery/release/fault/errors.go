@@ -1,5 +1,5 @@
-// Package fault has the errors of a release. It classifies them, by whether the environment or the input caused them, and formats them:
-// masked, on one line, and short.
+// Package fault has the errors of a release. It collects those of an action's requests, and formats errors: masked, on one line, and short.
+// Package cause says whose fault one is.
 package fault
 
 import (

@@ -244,3 +244,14 @@ func TestLogKeepsTheLastLinesAndTheFirstWarnings(t *testing.T) {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
+
+func TestAKnownErrorOfATemplateSaysWhatToDo(t *testing.T) {
+	for text, want := range map[string]string{
+		"template: a.yaml:3:7: nil pointer evaluating interface {}.b":                          "a.yaml:3:7: nil pointer evaluating interface {}.b; set the value above it in spec.helm.values",
+		"values don't meet the specifications of the schema(s) in the following chart(s): web": "web; values.schema.json of the chart says so: correct these values",
+	} {
+		if got := Readable(errors.New(text)).Error(); !strings.Contains(got, want) || strings.Count(got, ";") != 1 {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

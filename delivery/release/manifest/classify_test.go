@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kubeop/kubeop/delivery/release/cause"
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
@@ -70,7 +71,7 @@ func TestARecordThatIsTooLargeForASecretIsTooLarge(t *testing.T) {
 func TestARecordThatNoPolicyCouldJudgeIsNotTooLarge(t *testing.T) {
 	refusal := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422,
 		Message: "secrets \"a\" is forbidden: ValidatingAdmissionPolicy 'b' denied request: failed to configure policy: failed to find resource referenced by paramKind"}}
-	if got := (&Gate{Rendered: true, Storage: refusal}).Classify(refusal, mask.Of(nil)); errors.Is(got, fault.ErrTooLarge) || errors.Is(got, fault.ErrRender) || !fault.IsEnvironment(got) {
+	if got := (&Gate{Rendered: true, Storage: refusal}).Classify(refusal, mask.Of(nil)); errors.Is(got, fault.ErrTooLarge) || errors.Is(got, fault.ErrRender) || !cause.IsEnvironment(got) {
 		t.Errorf("got %v", got)
 	}
 }

@@ -36,12 +36,8 @@ type Gate struct {
 	failed error
 }
 
-// NewGate returns the gate of an action. Refuses reports whether an error of admit is a refusal, for which only another input helps. With
-// nil, all errors are refusals except those that the environment caused.
+// NewGate returns the gate of an action. refuses reports whether an error of admit is a refusal, for which only another input helps.
 func NewGate(admit func([]*unstructured.Unstructured) error, refuses func(error) bool, renderers []v1alpha1.PostRenderer, common *v1alpha1.CommonMetadata) *Gate {
-	if refuses == nil {
-		refuses = func(err error) bool { return !fault.IsEnvironment(err) }
-	}
 	return &Gate{admit: admit, refuses: refuses, renderers: renderers, common: common}
 }
 

@@ -30,12 +30,15 @@ func stamping(objects []*unstructured.Unstructured) error {
 	return nil
 }
 
+// always says of each error of admission that it is a refusal.
+func always(error) bool { return true }
+
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 
 const clusterRole = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: root\n"
 
 func TestGateStampsManifests(t *testing.T) {
-	g := NewGate(stamping, nil, nil, nil)
+	g := NewGate(stamping, always, nil, nil)
 	out, err := g.Run(bytes.NewBufferString("---\n# Source: web/templates/a.yaml\n" + configMap + "---\n# only a comment\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +67,7 @@ func TestGateRefuses(t *testing.T) {
 	}
 	for name, manifest := range tests {
 		t.Run(name, func(t *testing.T) {
-			g := NewGate(stamping, nil, nil, nil)
+			g := NewGate(stamping, always, nil, nil)
 			out, err := g.Run(bytes.NewBufferString(manifest))
 			if err == nil || g.Refused == nil {
 				t.Fatalf("let through: %s", out)
@@ -79,7 +82,7 @@ func TestGateRefuses(t *testing.T) {
 func TestGateChecksHooksOfEveryEvent(t *testing.T) {
 	for _, event := range []helm.HookEvent{helm.HookPreInstall, helm.HookPostDelete, helm.HookTest} {
 		t.Run(string(event), func(t *testing.T) {
-			g := NewGate(stamping, nil, nil, nil)
+			g := NewGate(stamping, always, nil, nil)
 			hooks := []*helm.Hook{
 				{Path: "web/templates/a.yaml", Manifest: configMap, Events: []helm.HookEvent{event}},
 				{Path: "web/templates/b.yaml", Manifest: clusterRole, Events: []helm.HookEvent{event}},
@@ -111,7 +114,7 @@ func TestNothingPassesTheGateUnchecked(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			g := NewGate(allStamped, nil, nil, nil)
+			g := NewGate(allStamped, always, nil, nil)
 			if test.patch.Patch != "" {
 				g.renderers = patches(test.patch)
 			}
@@ -160,14 +163,14 @@ func TestManifestsThatParsersReadDifferentlyAreRefused(t *testing.T) {
 		"manifest": func(g *Gate) error { _, err := g.Pass(configMap); return err },
 		"hook":     func(g *Gate) error { return g.PassHooks([]*helm.Hook{{Manifest: configMap}}) },
 	} {
-		if err := pass(NewGate(adding, nil, nil, nil)); !errors.Is(err, fault.ErrRender) {
+		if err := pass(NewGate(adding, always, nil, nil)); !errors.Is(err, fault.ErrRender) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 func TestGateStampsHooks(t *testing.T) {
-	g := NewGate(stamping, nil, nil, nil)
+	g := NewGate(stamping, always, nil, nil)
 	hook := &helm.Hook{Path: "web/templates/a.yaml", Manifest: "# why\n" + configMap}
 	if err := g.PassHooks([]*helm.Hook{hook}); err != nil {
 		t.Fatal(err)
@@ -231,7 +234,7 @@ func TestClassify(t *testing.T) {
 
 // Helm puts words of its own before what the gate says.
 func TestClassifyDropsTheTextThatHelmAdds(t *testing.T) {
-	g := NewGate(stamping, nil, nil, nil)
+	g := NewGate(stamping, always, nil, nil)
 	_, err := g.Run(bytes.NewBufferString("---\n# Source: web/templates/a.yaml\n- text\n"))
 	got := g.Classify(fmt.Errorf("error while running post render on files: %w", err), mask.Of(nil))
 	const want = "rendering the chart: web/templates/a.yaml: it is not an object"
@@ -241,7 +244,7 @@ func TestClassifyDropsTheTextThatHelmAdds(t *testing.T) {
 }
 
 func TestGateRefusesAliasesThatBlowUp(t *testing.T) {
-	g := NewGate(anything, nil, nil, nil)
+	g := NewGate(anything, always, nil, nil)
 	_, err := g.Run(bytes.NewBufferString("---\n# Source: web/templates/a.yaml\n" + configMap + aliasBomb))
 	if got := g.Classify(err, mask.Of(nil)); !errors.Is(got, fault.ErrTooLarge) || !errors.Is(got, fault.ErrRender) || !strings.Contains(got.Error(), "web/templates/a.yaml: ") {
 		t.Errorf("manifest: %v", got)
@@ -280,16 +283,13 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestAnErrorOfAdmissionIsNoRefusal(t *testing.T) {
-	away := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	tests := map[string]struct {
 		refused     func(error) bool
 		err         error
 		environment bool
 	}{
-		"refused":           {nil, errors.New("not allowed"), false},
-		"network":           {nil, away, true},
-		"the caller's word": {func(error) bool { return false }, errors.New("kinds are not known yet"), true},
-		"the caller's no":   {func(error) bool { return true }, away, false},
+		"no refusal": {func(error) bool { return false }, errors.New("kinds are not known yet"), true},
+		"a refusal":  {always, &net.OpError{Op: "dial", Err: errors.New("connection refused")}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -306,14 +306,14 @@ func TestAnErrorOfAdmissionIsNoRefusal(t *testing.T) {
 // TestOnlyHooksMayLeaveTheirNameToTheAPIServer, because nothing refers to them later.
 func TestOnlyHooksMayLeaveTheirNameToTheAPIServer(t *testing.T) {
 	const generated = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  generateName: a-\n"
-	g := NewGate(stamping, nil, nil, nil)
+	g := NewGate(stamping, always, nil, nil)
 	if out, err := g.Pass(generated); err == nil || !strings.Contains(err.Error(), "a ConfigMap has no name") {
 		t.Errorf("a manifest without a name passes: %s, %v", out, err)
 	}
-	if err := NewGate(stamping, nil, nil, nil).PassHooks([]*helm.Hook{{Path: "web/templates/a.yaml", Manifest: generated}}); err != nil {
+	if err := NewGate(stamping, always, nil, nil).PassHooks([]*helm.Hook{{Path: "web/templates/a.yaml", Manifest: generated}}); err != nil {
 		t.Errorf("a hook whose name is generated: %v", err)
 	}
-	if err := NewGate(stamping, nil, nil, nil).PassHooks([]*helm.Hook{{Path: "web/templates/a.yaml", Manifest: strings.Split(generated, "metadata")[0]}}); err == nil {
+	if err := NewGate(stamping, always, nil, nil).PassHooks([]*helm.Hook{{Path: "web/templates/a.yaml", Manifest: strings.Split(generated, "metadata")[0]}}); err == nil {
 		t.Error("a hook without any name passes")
 	}
 }

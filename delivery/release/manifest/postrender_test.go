@@ -59,7 +59,7 @@ func TestPostRenderers(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			g := NewGate(anything, nil, test.renderers, nil)
+			g := NewGate(anything, always, test.renderers, nil)
 			out, err := g.Run(bytes.NewBufferString(podDocument))
 			if err != nil {
 				t.Fatal(err)
@@ -85,7 +85,7 @@ func TestImagesOfVolumesAreReplacedToo(t *testing.T) {
 		"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {template: {spec: " + spec + "}}\n",
 		"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: web}\nspec: {jobTemplate: {spec: {template: {spec: " + spec + "}}}}\n",
 	} {
-		out, err := NewGate(anything, nil, renderers, nil).Run(bytes.NewBufferString(object))
+		out, err := NewGate(anything, always, renderers, nil).Run(bytes.NewBufferString(object))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func TestAPatchCannotMoveAnObject(t *testing.T) {
 		} {
 			var got []*unstructured.Unstructured
 			admit := func(all []*unstructured.Unstructured) error { got = all; return nil }
-			g := NewGate(admit, nil, patches(kustomize.Patch{Patch: patch, Target: &kustomize.Selector{Kind: "Pod"}}), nil)
+			g := NewGate(admit, always, patches(kustomize.Patch{Patch: patch, Target: &kustomize.Selector{Kind: "Pod"}}), nil)
 			if _, err := g.Run(bytes.NewBufferString(fmt.Sprintf(document, namespace))); err != nil || len(got) != 1 {
 				t.Fatalf("%s: %v, %d objects", patch, err, len(got))
 			}
@@ -143,7 +143,7 @@ func TestPostRenderersThatCannotBe(t *testing.T) {
 			case "no target":
 				p.Target = &kustomize.Selector{LabelSelector: "a in"}
 			}
-			g := NewGate(stamping, nil, append([]v1alpha1.PostRenderer{{}}, patches(p)...), nil)
+			g := NewGate(stamping, always, append([]v1alpha1.PostRenderer{{}}, patches(p)...), nil)
 			_, err := g.Run(bytes.NewBufferString(podDocument))
 			if err == nil {
 				err = g.PassHooks(nil)
@@ -188,7 +188,7 @@ func TestPatchesAreBounded(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := NewGate(anything, nil, test.renderers, nil).Pass(test.manifest)
+			_, err := NewGate(anything, always, test.renderers, nil).Pass(test.manifest)
 			if tooLarge := errors.Is(err, fault.ErrTooLarge) && errors.Is(err, fault.ErrRender); tooLarge != test.tooLarge || !tooLarge && err != nil {
 				t.Errorf("got %v", err)
 			}
@@ -202,7 +202,7 @@ func TestCopiesThatAPatchRemovesAreBounded(t *testing.T) {
 	for copies, refused := range map[int]bool{3: false, 5: true} {
 		text := strings.Repeat("- {op: copy, from: /data/a, path: /data/b}\n- {op: remove, path: /data/b}\n", copies)
 		renderers := patches(kustomize.Patch{Patch: text, Target: &kustomize.Selector{Kind: "ConfigMap"}})
-		_, err := NewGate(anything, nil, renderers, nil).Pass(large)
+		_, err := NewGate(anything, always, renderers, nil).Pass(large)
 		if tooMany := errors.Is(err, fault.ErrRender) && strings.Contains(err.Error(), "exceeding the limit 4194304"); tooMany != refused || !tooMany && err != nil {
 			t.Errorf("%d copies: %v", copies, err)
 		}
@@ -218,7 +218,7 @@ func TestPostRenderersReachHooks(t *testing.T) {
 			{Path: "b.yaml", Manifest: strings.Replace(configMap, "name: a", "name: b", 1), Events: []helm.HookEvent{helm.HookTest}},
 		}
 	}
-	g := NewGate(anything, nil, patches(mark, remove), &v1alpha1.CommonMetadata{Annotations: map[string]string{"team": "shop"}})
+	g := NewGate(anything, always, patches(mark, remove), &v1alpha1.CommonMetadata{Annotations: map[string]string{"team": "shop"}})
 	if _, err := g.Run(bytes.NewBufferString(podDocument)); err != nil {
 		t.Fatal(err)
 	}
@@ -235,12 +235,12 @@ func TestPostRenderersReachHooks(t *testing.T) {
 }
 
 func TestCommonMetadata(t *testing.T) {
-	g := NewGate(anything, nil, nil, &v1alpha1.CommonMetadata{Labels: map[string]string{"a": "over"}})
+	g := NewGate(anything, always, nil, &v1alpha1.CommonMetadata{Labels: map[string]string{"a": "over"}})
 	out, err := g.Run(bytes.NewBufferString("---\n" + strings.Replace(configMap, "name: a", "name: a\n  labels: {a: chart, b: chart}", 1)))
 	if err != nil || !strings.Contains(out.String(), "a: over\n    b: chart") || strings.Contains(out.String(), "annotations") {
 		t.Errorf("got %v, %s", err, out)
 	}
-	g = NewGate(anything, nil, nil, &v1alpha1.CommonMetadata{Annotations: map[string]string{"a": "b"}})
+	g = NewGate(anything, always, nil, &v1alpha1.CommonMetadata{Annotations: map[string]string{"a": "b"}})
 	if out, err := g.Run(bytes.NewBufferString("---\n" + configMap)); err != nil || !strings.Contains(out.String(), "annotations:\n    a: b") || strings.Contains(out.String(), "labels") {
 		t.Errorf("got %v, %s", err, out)
 	}
@@ -248,7 +248,7 @@ func TestCommonMetadata(t *testing.T) {
 		{Labels: map[string]string{v1alpha1.TenantLabel: "other"}},
 		{Annotations: map[string]string{"x." + v1alpha1.Group + "/y": "z"}},
 	} {
-		g := NewGate(anything, nil, nil, common)
+		g := NewGate(anything, always, nil, common)
 		if _, err := g.Run(bytes.NewBufferString("---\n" + configMap)); err == nil || !errors.As(g.Classify(err, mask.Of(nil)), new(*fault.NotAllowed)) {
 			t.Errorf("%v was let through: %v", common, err)
 		}
@@ -262,7 +262,7 @@ func TestAPatchWithoutATargetIsForOneObject(t *testing.T) {
 	}
 	patch := kustomize.Patch{Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, labels: {a: b}}\n"}
 	manifest := object("v1", "Service", "web") + object("apps/v1", "Deployment", "api") + object("apps/v1", "Deployment", "web") + object("example.com/v1", "Deployment", "web")
-	out, err := NewGate(anything, nil, patches(patch), nil).Pass(manifest)
+	out, err := NewGate(anything, always, patches(patch), nil).Pass(manifest)
 	if err != nil {
 		t.Fatal(err)
 	}

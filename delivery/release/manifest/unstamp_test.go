@@ -59,7 +59,7 @@ func TestObjectsThatHaveTheAppsChangesGetThemOnce(t *testing.T) {
 		g := NewGate(func(objects []*unstructured.Unstructured) error {
 			seen = objects[0].GetLabels()
 			return refused
-		}, nil, nil, common)
+		}, always, nil, common)
 		if changed {
 			g.AsChanged()
 		}

@@ -1,22 +1,21 @@
-package fault
+// Package cause says whose fault an error of a release is: the environment's, so that the same input may succeed later, or the input's.
+package cause
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubeop/kubeop/delivery/denial"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 // class says what caused an error. If errors are joined, the highest class counts.
@@ -54,18 +53,18 @@ func classify(err error) class {
 
 // The class of these errors does not depend on the errors that they wrap.
 var (
-	inputErrors       = []error{ErrRender, ErrTaken}
-	environmentErrors = []error{ErrLocked, ErrDraining, ErrSuperseded, io.ErrUnexpectedEOF, io.EOF, context.Canceled, context.DeadlineExceeded}
+	inputErrors       = []error{fault.ErrRender, fault.ErrTaken}
+	environmentErrors = []error{fault.ErrLocked, fault.ErrDraining, fault.ErrSuperseded, io.ErrUnexpectedEOF, io.EOF, context.Canceled, context.DeadlineExceeded}
 )
 
 // classifyOne returns the class of one error of a tree.
 func classifyOne(err error) class {
 	switch e := err.(type) { //nolint:errorlint // classify walks the tree
 	case apierrors.APIStatus:
-		return classifyStatus(e.Status())
-	case *NotAllowed:
+		return classifyStatus(err, e.Status())
+	case *fault.NotAllowed:
 		return input
-	case *Terminating, *ClaimsInTheWay:
+	case *fault.Terminating, *fault.ClaimsInTheWay:
 		return environment
 	case *url.Error, net.Error, *net.OpError, *net.DNSError, *meta.NoKindMatchError, *meta.NoResourceMatchError:
 		return environment
@@ -79,7 +78,7 @@ func classifyOne(err error) class {
 	return unknown
 }
 
-func classifyStatus(s metav1.Status) class {
+func classifyStatus(err error, s metav1.Status) class {
 	switch s.Reason {
 	case metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout, metav1.StatusReasonTooManyRequests,
 		metav1.StatusReasonInternalError, metav1.StatusReasonServiceUnavailable, metav1.StatusReasonConflict,
@@ -89,12 +88,12 @@ func classifyStatus(s metav1.Status) class {
 		// The namespace, the kind or the object may be created or deleted by others at any time.
 		return environment
 	case metav1.StatusReasonInvalid:
-		if strings.Contains(s.Message, unjudged) {
+		if denial.Unjudged(err) {
 			return environment
 		}
 		return input
 	case metav1.StatusReasonForbidden:
-		if namespaceEnds(s) || strings.Contains(s.Message, overQuota) || strings.Contains(s.Message, uncounted) {
+		if namespaceEnds(s) || denial.ByQuota(err) || denial.ByNewQuota(err) {
 			return environment
 		}
 		return input
@@ -107,13 +106,6 @@ func classifyStatus(s metav1.Status) class {
 	return input
 }
 
-// The messages that package denial knows, too. Importing it here would make the longest chain of imports one longer; the test of this package compares the two.
-const (
-	unjudged  = "denied request: failed to configure "
-	overQuota = "exceeded quota:"
-	uncounted = "status unknown for quota:"
-)
-
 func namespaceEnds(s metav1.Status) bool {
 	if s.Details == nil {
 		return false
@@ -124,49 +116,4 @@ func namespaceEnds(s metav1.Status) bool {
 		}
 	}
 	return false
-}
-
-// Faults collects the errors of one action's requests with their types, because Helm returns only their text.
-type Faults struct {
-	mu  sync.Mutex
-	all []error
-}
-
-// Note keeps an error and returns it.
-func (f *Faults) Note(err error) error {
-	if err != nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.all = append(f.all, err)
-	}
-	return err
-}
-
-// All returns the errors of the requests so far.
-func (f *Faults) All() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return errors.Join(f.all...)
-}
-
-// Witness returns a RoundTripper that sends requests to next and records failed ones. Helm drops the errors of lookups in templates, so
-// this is the only record of them.
-func (f *Faults) Witness(next http.RoundTripper) http.RoundTripper { return witness{next, f.Note} }
-
-// witness is the transport of Witness.
-type witness struct {
-	next http.RoundTripper
-	note func(error) error
-}
-
-// RoundTrip sends a request and records its failure.
-func (w witness) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := w.next.RoundTrip(r)
-	switch {
-	case err != nil:
-		_ = w.note(fmt.Errorf("looking up %s: %w", r.URL.Path, err))
-	case answer.StatusCode >= http.StatusInternalServerError, answer.StatusCode == http.StatusTooManyRequests:
-		_ = w.note(apierrors.NewGenericServerResponse(answer.StatusCode, r.Method, schema.GroupResource{}, r.URL.Path, "", 0, true))
-	}
-	return answer, err
 }

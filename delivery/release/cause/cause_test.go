@@ -1,4 +1,4 @@
-package fault
+package cause
 
 import (
 	"context"
@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/url"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -18,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubeop/kubeop/delivery/denial"
+	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
 func TestIsEnvironment(t *testing.T) {
@@ -72,14 +70,14 @@ func TestIsEnvironment(t *testing.T) {
 		"deadline of a request":                  {context.DeadlineExceeded, true},
 		"kind not served":                        {&meta.NoKindMatchError{GroupKind: kind}, true},
 		"resource not served":                    {&meta.NoResourceMatchError{}, true},
-		"objects being deleted":                  {&Terminating{Objects: []string{"Job/a"}}, true},
-		"superseded":                             {ErrSuperseded, true},
+		"objects being deleted":                  {&fault.Terminating{Objects: []string{"Job/a"}}, true},
+		"superseded":                             {fault.ErrSuperseded, true},
 		"wrapped twice":                          {fmt.Errorf("a: %w", fmt.Errorf("b: %w", timeout)), true},
-		"joined, both the environment's":         {Join(timeout, refused), true},
-		"joined, one is the input's":             {Join(timeout, invalid), false},
+		"joined, both the environment's":         {fault.Join(timeout, refused), true},
+		"joined, one is the input's":             {fault.Join(timeout, invalid), false},
 		"joined with text":                       {errors.Join(errors.New("failed post-install: slow"), timeout), true},
-		"a rendering error that wraps a timeout": {Render(timeout), false},
-		"a refusal that wraps a timeout":         {&NotAllowed{Err: timeout}, false},
+		"a rendering error that wraps a timeout": {fault.Render(timeout), false},
+		"a refusal that wraps a timeout":         {&fault.NotAllowed{Err: timeout}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -87,92 +85,5 @@ func TestIsEnvironment(t *testing.T) {
 				t.Errorf("IsEnvironment is %v for %v, want %v", got, test.err, test.want)
 			}
 		})
-	}
-}
-
-func TestFaultsKeepTheirTypes(t *testing.T) {
-	var f Faults
-	if err := f.All(); err != nil {
-		t.Errorf("All returns an error before Note: %v", err)
-	}
-	cause := apierrors.NewServiceUnavailable("starting")
-	if err := f.Note(fmt.Errorf("Service/web: %w", cause)); !errors.Is(err, cause) {
-		t.Errorf("Note returns %v", err)
-	}
-	if !IsEnvironment(errors.Join(errors.New("failed post-install"), f.All())) {
-		t.Error("All lost the type of the noted error")
-	}
-}
-
-// answers is a server that answers with a status code, or with an error.
-type answers struct {
-	code int
-	err  error
-}
-
-func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
-	if a.err != nil {
-		return nil, a.err
-	}
-	return &http.Response{StatusCode: a.code, Body: http.NoBody}, nil
-}
-
-func TestAWitnessRecordsLookupsThatTheEnvironmentFailed(t *testing.T) {
-	away := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
-	for name, c := range map[string]struct {
-		from answers
-		want bool
-	}{
-		"found": {answers{code: 200}, false}, "not found": {answers{code: 404}, false}, "forbidden": {answers{code: 403}, false}, "almost": {answers{code: 499}, false},
-		"too many requests": {answers{code: 429}, true}, "a failure": {answers{code: 500}, true}, "a proxy's": {answers{code: 503}, true}, "no answer": {answers{err: away}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var f Faults
-			request, err := http.NewRequest(http.MethodGet, "https://api/apis/apps/v1/deployments", http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := f.Witness(c.from).RoundTrip(request)
-			if !errors.Is(err, c.from.err) || err == nil && got.StatusCode != c.from.code {
-				t.Errorf("the caller gets %v, %v", got, err)
-			}
-			noted := f.All()
-			if (noted != nil) != c.want || c.want && !IsEnvironment(noted) || c.from.err != nil && !strings.Contains(noted.Error(), "looking up /apis/apps/v1/deployments: ") {
-				t.Errorf("noted %v", noted)
-			}
-		})
-	}
-}
-
-func TestAKnownErrorOfATemplateSaysWhatToDo(t *testing.T) {
-	for text, want := range map[string]string{
-		"template: a.yaml:3:7: nil pointer evaluating interface {}.b":                          "a.yaml:3:7: nil pointer evaluating interface {}.b; set the value above it in spec.helm.values",
-		"values don't meet the specifications of the schema(s) in the following chart(s): web": "web; values.schema.json of the chart says so: correct these values",
-	} {
-		if got := Readable(errors.New(text)).Error(); !strings.Contains(got, want) || strings.Count(got, ";") != 1 {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
-// TestMessagesAreThoseOfPackageDenial, which has them from a real API server.
-func TestMessagesAreThoseOfPackageDenial(t *testing.T) {
-	for message, c := range map[string]struct {
-		reason metav1.StatusReason
-		knows  func(error) bool
-	}{
-		unjudged:  {metav1.StatusReasonInvalid, denial.Unjudged},
-		overQuota: {metav1.StatusReasonForbidden, denial.ByQuota},
-		uncounted: {metav1.StatusReasonForbidden, denial.ByNewQuota},
-	} {
-		answer := func(text string) error {
-			return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: c.reason, Message: text}}
-		}
-		if !c.knows(answer(message)) || c.knows(answer(message[:len(message)-1])) || c.knows(answer(message[1:])) {
-			t.Errorf("package denial looks for another message than %q", message)
-		}
-		if !IsEnvironment(answer(message)) || IsEnvironment(answer("no")) {
-			t.Errorf("%q is not of the environment", message)
-		}
 	}
 }
