@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/pod-security-admission/api"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,7 +68,7 @@ func newCluster(mgr ctrl.Manager, namespace string, deployers kube.Deployers, se
 	if err != nil {
 		return nil, fmt.Errorf("making the client past the cache: %w", err)
 	}
-	lists := kube.NewLists(clock.RealClock{})
+	lists := kube.NewLists(realClock)
 	if c.objects, err = newObjects(mgr, lists, c.mapper); err != nil {
 		return nil, fmt.Errorf("making the cache of delivered objects: %w", err)
 	}
@@ -81,7 +80,7 @@ func newCluster(mgr ctrl.Manager, namespace string, deployers kube.Deployers, se
 		return nil, fmt.Errorf("making the cache of the repositories' Secrets: %w", err)
 	}
 	c.watch = kube.NewWatch(lists, c.objects, mgr.GetClient(), c.direct, health.HasStatus)
-	c.local = kube.NewLocalWatch(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger().WithName("local-watch"), clock.RealClock{})
+	c.local = kube.NewLocalWatch(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger().WithName("local-watch"), realClock)
 	c.local.Mapper, c.local.Deployers = c.mapper, deployers
 	c.applier = &apply.Applier{Live: liveOf(c.watch, c.local), Seal: seal}
 	c.clients = kube.NewClients(mgr.GetConfig(), mgr.GetScheme(), c.mapper, deployers)

@@ -45,7 +45,7 @@ type budgets struct {
 	counted toolscache.InformerSynced
 }
 
-func newBudgets(mgr ctrl.Manager, o Options, c *cluster, now func() time.Time) (*budgets, error) {
+func newBudgets(mgr ctrl.Manager, o Options, c *cluster, steady clock.PassiveClock) (*budgets, error) {
 	if err := budget.Check(&o.TenantLimits); err != nil {
 		return nil, fmt.Errorf("the limits of tenants: %w", err)
 	}
@@ -53,9 +53,9 @@ func newBudgets(mgr ctrl.Manager, o Options, c *cluster, now func() time.Time) (
 	b := &budgets{
 		limits: &limits{usual: usual}, rendered: &usage.Rendered{},
 		usage:  &usage.Counter{Reader: mgr.GetClient(), Limits: usual},
-		store:  &usage.Store{Reader: mgr.GetClient(), Limits: usual, Quota: c.quota, Clock: clock.RealClock{}},
-		grants: &usage.Grants{Reader: mgr.GetClient(), Quota: c.quota, Clock: clock.RealClock{}},
-		kinds:  &quota.Kinds{Roles: mgr.GetClient(), Served: c.served, Now: now},
+		store:  &usage.Store{Reader: mgr.GetClient(), Limits: usual, Quota: c.quota, Clock: realClock},
+		grants: &usage.Grants{Reader: mgr.GetClient(), Quota: c.quota, Clock: steady},
+		kinds:  &quota.Kinds{Roles: mgr.GetClient(), Served: c.served, Now: steady.Now},
 	}
 	b.usage.Budgets = &usage.Budgets{Reader: mgr.GetClient(), Kinds: b.kinds.List}
 	c.watch.OnKind(b.followQuotas)
@@ -157,7 +157,7 @@ func (s *shared) usages() *usages {
 // eventLimiter returns what limits the number of Events in tenants' namespaces.
 func (s *shared) eventLimiter() *eventlimit.Limiter {
 	return &eventlimit.Limiter{
-		Direct: s.direct, Projects: s.mgr.GetClient(), Events: s.mgr.GetEventRecorder("kubeop-events"), Clock: clock.RealClock{},
+		Direct: s.direct, Projects: s.mgr.GetClient(), Events: s.mgr.GetEventRecorder("kubeop-events"), Clock: realClock,
 		Log: s.mgr.GetLogger().WithName("events"), Most: eventlimit.Most,
 	}
 }

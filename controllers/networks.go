@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/kubeop/kubeop/controllers/pullrequest"
@@ -64,9 +63,9 @@ func newSources(mgr ctrl.Manager, mapper meta.RESTMapper, o Options, weight func
 		Allowed: o.AllowedAddresses, Named: named(o), Cluster: own.What, Own: ownHosts(mgr.GetConfig(), o.OwnService), TokenServices: o.TokenServices,
 	}
 	return &sources{
-		own: own, network: network, cosign: cosign.NewVerifier(network, o.PlainRegistries, trusted), fetches: pool.New(pool.Options{Reach: pool.ReachOf, Weight: weight}, clock.RealClock{}),
-		reports: gitreport.NewQueue(clock.RealClock{}, weight), plans: pullrequest.NewPlans(clock.RealClock{}, weight),
-		stores: fetch.NewStores(o.DataDir, network, clock.RealClock{}.Now, o.FluxArtifactHosts...),
+		own: own, network: network, cosign: cosign.NewVerifier(network, o.PlainRegistries, trusted), fetches: pool.New(pool.Options{Reach: pool.ReachOf, Weight: weight}, realClock),
+		reports: gitreport.NewQueue(realClock, weight), plans: pullrequest.NewPlans(realClock, weight),
+		stores: fetch.NewStores(o.DataDir, network, realClock.Now, o.FluxArtifactHosts...),
 	}, nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -53,7 +52,7 @@ func (q *queues) options(controller string, tenantOf func(reconcile.Request) str
 		MaxConcurrentReconciles: bounds.Places,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](backoff.First, backoff.Last),
 		NewQueue: func(_ string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			queue := fair.NewWorkQueue(controller+" workers", bounds, tenantOf, limiter, clock.RealClock{})
+			queue := fair.NewWorkQueue(controller+" workers", bounds, tenantOf, limiter, realClock)
 			q.all.Store(controller, queue)
 			return held{queue, q.inStep}
 		},
@@ -67,7 +66,7 @@ const evaluationSlice = 250 * time.Millisecond
 func evaluations(o Options, w *weights) apart.Runner {
 	r := apart.Runner{Run: o.Evaluate}
 	if o.EvaluateProcesses > 0 {
-		r.Turn = fair.NewSlices("evaluations", o.EvaluateProcesses, evaluationSlice, w.of, clock.RealClock{}).Run
+		r.Turn = fair.NewSlices("evaluations", o.EvaluateProcesses, evaluationSlice, w.of, realClock).Run
 	}
 	return r
 }

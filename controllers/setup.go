@@ -160,7 +160,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		},
 		Engines: app.Engines{
 			Applier: s.applier, Journal: journal.New(s.direct, o.Namespace, s.clock.Now), Releases: s.releases,
-			Builder: &build.Builder{Apart: s.apart, Services: s.keyService, Clock: s.clock.Now, Trials: trials.New(o.BuildTrials, "these manifests"), Log: mgr.GetLogger().WithName("build")},
+			Builder: &build.Builder{Apart: s.apart, Services: s.keyService, Now: s.clock.Now, Trials: trials.New(o.BuildTrials, "these manifests"), Log: mgr.GetLogger().WithName("build")},
 		},
 		Tenants: app.Tenants{Limits: s.limits.usual, Weight: s.weights.of, Store: s.store, Rendered: s.rendered, Hosts: hosts, Refusals: repositories.Refusals, Keys: keys},
 		Sources: s.fetcher(repositories, writes),

@@ -37,6 +37,17 @@ import (
 	"github.com/kubeop/kubeop/internal/steady"
 )
 
+// realClock is the machine's clock, for the parts that shared.clock does not serve:
+//   - what sets timers, which that clock does not have: pools, queues, slices, discovery, the push hook, the counts of stored objects, the limit of Events
+//     and the watch of delivered objects;
+//   - the stores of sources, which compare the time with those of files;
+//   - the step runner, because the metric of its durations reads the machine's clock; and the watch of each deployer, because the runner measures how long
+//     its first list lasts.
+//
+// What they measure does not jump either: Go subtracts its times by the monotonic clock. But a time of one clock means nothing to the other, so these parts
+// return durations.
+var realClock clock.RealClock
+
 // shared holds what the controllers share, by concern.
 type shared struct {
 	Options
@@ -44,7 +55,8 @@ type shared struct {
 	*sources
 	*queues
 	*budgets
-	mgr       ctrl.Manager
+	mgr ctrl.Manager
+	// clock never jumps. All parts use it but those that need realClock.
 	clock     clock.PassiveClock
 	seal      digest.Seal
 	durations *metrics.Recorder
@@ -74,7 +86,7 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 	if s.sources, err = newSources(mgr, s.mapper, o, s.weights.of); err != nil {
 		return nil, err
 	}
-	if s.budgets, err = newBudgets(mgr, o, s.cluster, s.clock.Now); err != nil {
+	if s.budgets, err = newBudgets(mgr, o, s.cluster, s.clock); err != nil {
 		return nil, err
 	}
 	s.bound(s.limits, s.apart)
@@ -91,7 +103,7 @@ func newShared(mgr ctrl.Manager, o Options) (*shared, error) {
 		Reader: mgr.GetClient(), Queue: s.reports, Network: s.network, Clock: s.clock, Namespace: o.Namespace,
 		Wake: func(key types.NamespacedName) { s.wake("tenant", key) },
 	}
-	if s.discovery, err = kube.NewDiscovery(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger().WithName("discovery"), clock.RealClock{}, s.refresh); err != nil {
+	if s.discovery, err = kube.NewDiscovery(mgr.GetConfig(), mgr.GetHTTPClient(), mgr.GetLogger().WithName("discovery"), realClock, s.refresh); err != nil {
 		return nil, err
 	}
 	if o.Hook.Listener == nil {
@@ -108,7 +120,7 @@ func newHook(mgr ctrl.Manager, o Options) (*hook.Keys, *hook.Server, error) {
 		return nil, nil, err
 	}
 	return keys, &hook.Server{
-		Client: o.Hook.Client, Keys: keys, Namespace: o.Namespace, Listener: o.Hook.Listener, Clock: clock.RealClock{},
+		Client: o.Hook.Client, Keys: keys, Namespace: o.Namespace, Listener: o.Hook.Listener, Clock: realClock,
 		Log: mgr.GetLogger().WithName("hook"),
 		Ready: func(ctx context.Context) bool {
 			return mgr.GetCache().WaitForCacheSync(ctx) && keys.WaitForCacheSync(ctx)
@@ -257,7 +269,7 @@ func (s *shared) steps(name string) *step.Runner {
 		Client:    s.mgr.GetClient(),
 		Events:    s.mgr.GetEventRecorder("kubeop-" + name),
 		Durations: s.durations,
-		Clock:     clock.RealClock{}, // It measures durations, and the metric reads the machine's clock.
+		Clock:     realClock,
 		Cause:     newDeletions(s.direct, s.Namespace, s.Deployment).cause,
 		Wake:      func(key types.NamespacedName) { s.wake(name, key) },
 	}

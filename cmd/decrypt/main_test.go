@@ -52,7 +52,7 @@ func builder(t testing.TB) *build.Builder {
 	run := func(ctx context.Context, c apart.Call) ([]byte, error) {
 		return pool.Call(ctx, sandbox.Call{Function: c.Name, Program: self, Input: c.Input, NewHandler: c.NewHandler, Limits: sandbox.Limits{Questions: c.Questions}})
 	}
-	return &build.Builder{Apart: apart.Runner{Run: run}, Clock: time.Now, Trials: trials.New(t.TempDir(), "these files")}
+	return &build.Builder{Apart: apart.Runner{Run: run}, Now: time.Now, Trials: trials.New(t.TempDir(), "these files")}
 }
 
 func TestTheProgramDecrypts(t *testing.T) {

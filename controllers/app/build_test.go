@@ -42,7 +42,7 @@ func newBuildFixture(t *testing.T, app *v1alpha1.App, objects ...client.Object) 
 	t.Helper()
 	b := &buildFixture{fixture: newFixture(t, app, interceptor.Funcs{}, objects...), hold: make(chan struct{})}
 	close(b.hold)
-	b.renderer.builder = &build.Builder{Trials: trials.New(t.TempDir(), "build"), Apart: apart.Runner{Run: b.run}, Clock: b.clock.Now}
+	b.renderer.builder = &build.Builder{Trials: trials.New(t.TempDir(), "build"), Apart: apart.Runner{Run: b.run}, Now: b.clock.Now}
 	b.renderer.inputs.Version = func(ctx context.Context, namespace, kind, name string) (string, error) {
 		o := map[string]client.Object{inputs.ConfigMap: &corev1.ConfigMap{}, inputs.Secret: &corev1.Secret{}}[kind]
 		err := b.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, o)

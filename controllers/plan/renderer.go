@@ -137,7 +137,7 @@ func NewRenderer(e Environment, folders Folders) *Renderer {
 		Cluster: app.Cluster{Client: e.Client, Direct: e.Client, Clients: r.Clients, Version: r.version, PodSecurity: e.PodSecurity},
 		Engines: app.Engines{
 			Applier: &apply.Applier{}, Releases: r.releases,
-			Builder: &build.Builder{Apart: e.Apart, Services: e.KeyService, Clock: clock.RealClock{}.Now, Trials: trials.New("", "these manifests"), Log: logr.Discard()},
+			Builder: &build.Builder{Apart: e.Apart, Services: e.KeyService, Now: clock.RealClock{}.Now, Trials: trials.New("", "these manifests"), Log: logr.Discard()},
 		},
 		Tenants: app.Tenants{Limits: e.Limits, Rendered: &usage.Rendered{}, Hosts: &hostclaims.Claims{}},
 		Sources: sources, Steps: &step.Runner{Client: e.Client, Events: &events.FakeRecorder{}, Clock: clock.RealClock{}}, Clock: clock.RealClock{},

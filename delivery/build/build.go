@@ -22,8 +22,8 @@ type Builder struct {
 	Apart apart.Runner
 	// Services connects to key services, for sources with a Secret that has credentials for them. Required if there are keys.
 	Services service.Client
-	// Clock returns the time. Required if there are keys.
-	Clock func() time.Time
+	// Now returns the time. Required if there are keys.
+	Now func() time.Time
 	// Trials record the sources that exceeded a limit: they are not evaluated again before they change. Required.
 	Trials *trials.Trials
 	Log    logr.Logger
@@ -144,7 +144,7 @@ func (b *Builder) evaluate(ctx context.Context, req *Request) (Made, error) {
 		began := &answers{files: req.Source.Files} // An attempt that was preempted does not count.
 		name := Function
 		if keys := req.Source.Keys; keys != nil {
-			name, began.service = Decrypts, service.NewProxy(b.Services, keys.Data, b.Clock).Do
+			name, began.service = Decrypts, service.NewProxy(b.Services, keys.Data, b.Now).Do
 		}
 		answering = began
 		input, err := message.Write(orderOf(&req.Source, began.keep))

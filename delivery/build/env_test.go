@@ -61,7 +61,7 @@ func newFixture(t testing.TB, limits sandbox.Limits) *fixture {
 
 // restart has another operator go on.
 func (b *fixture) restart() {
-	b.Builder = &Builder{Trials: trials.New(b.dir, "these files"), Apart: apart.Runner{Run: b.evaluateApart}, Clock: time.Now}
+	b.Builder = &Builder{Trials: trials.New(b.dir, "these files"), Apart: apart.Runner{Run: b.evaluateApart}, Now: time.Now}
 }
 
 func (b *fixture) evaluateApart(ctx context.Context, c apart.Call) ([]byte, error) {

@@ -54,7 +54,7 @@ func builder(t *testing.T, client func(*url.URL, []byte) (*http.Client, error)) 
 	run := func(ctx context.Context, c apart.Call) ([]byte, error) {
 		return pool.Call(ctx, sandbox.Call{Function: c.Name, Input: c.Input, NewHandler: c.NewHandler, Limits: sandbox.Limits{Questions: c.Questions}})
 	}
-	return &build.Builder{Apart: apart.Runner{Run: run}, Services: client, Clock: time.Now, Trials: trials.New(t.TempDir(), "these files")}
+	return &build.Builder{Apart: apart.Runner{Run: run}, Services: client, Now: time.Now, Trials: trials.New(t.TempDir(), "these files")}
 }
 
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n    name: words\ndata:\n    password: hunter22\n"
