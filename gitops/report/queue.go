@@ -209,7 +209,7 @@ func (q *Queue) pause(err error, failures int) time.Duration {
 	pause := backoff.Between(firstRetry, lastRetry, failures)
 	var open *pool.OpenError
 	if errors.As(err, &open) {
-		pause = max(pause, open.Until.Sub(q.clock.Now()))
+		pause = max(pause, open.Rest)
 	}
 	if limit, limited := isLimited(err); limited {
 		pause = max(pause, limit.RetryAfter())

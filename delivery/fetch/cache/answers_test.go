@@ -327,6 +327,31 @@ func TestAnOpenBreakerKeepsTheMessage(t *testing.T) {
 	}
 }
 
+// TestThePoolMayHaveAnotherClock: that of the machine, which somebody may set ahead by hours. The rest of a host is as long by the clock of the answers.
+func TestThePoolMayHaveAnotherClock(t *testing.T) {
+	steady := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	s := newSource(t, func(p *pool.Pool, c *clocktesting.FakeClock) *Answers[int] {
+		c.Step(5 * time.Hour)
+		return NewRecent[int](p, steady)
+	})
+	q := Question{MaxAge: time.Hour}
+	s.err = refusedBy("connection refused")
+	for _, key := range []string{"a", "b", "c", "refused"} {
+		if _, err := s.query(key, q); !errors.Is(err, failure.ErrUnavailable) {
+			t.Fatalf("%s: got %v", key, err)
+		}
+	}
+	if n := s.asked.Load(); n != 3 {
+		t.Fatalf("the host was contacted %d times, so the breaker is closed", n)
+	}
+	s.err = nil
+	s.clock.Step(time.Minute)
+	steady.Step(time.Minute)
+	if got, err := s.query("refused", q); got != 4 || err != nil {
+		t.Errorf("a minute later: %d, %v", got, err)
+	}
+}
+
 // TestARefusedFetchIsTold: a fetch that the pool does not accept is answered with the source's own failure while its host's circuit breaker
 // is open, and with the queue's while the queue is full. The source is not contacted.
 func TestARefusedFetchIsTold(t *testing.T) {

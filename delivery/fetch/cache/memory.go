@@ -102,8 +102,9 @@ func (k *known[T]) failed(now time.Time, cause string, q Question, err error) {
 		k.times = 0
 	}
 	k.times++
-	k.cause, k.until = cause, now.Add(q.Pause(k.times))
-	if open != nil && open.Until.After(k.until) {
-		k.until = open.Until
+	pause := q.Pause(k.times)
+	if open != nil {
+		pause = max(pause, open.Rest)
 	}
+	k.cause, k.until = cause, now.Add(pause)
 }

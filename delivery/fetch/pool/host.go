@@ -25,8 +25,8 @@ const (
 // OpenError means that a host gave no answer several times in a row, and is contacted rarely until it does.
 type OpenError struct {
 	Host string
-	// Until is the time of the next try. It is not in the message, because the message would differ each time.
-	Until time.Time
+	// Rest is the time until the next try; 0 or less while one is under way. It is not in the message, because the message would differ each time.
+	Rest time.Duration
 }
 
 // Error implements error.
@@ -200,4 +200,6 @@ func (h *host) learn(r *running, reach Reach, now time.Time) {
 	h.silent = nil
 }
 
-func (h *host) refusal(name string) error { return &OpenError{Host: name, Until: h.until} }
+func (h *host) refusal(name string, now time.Time) error {
+	return &OpenError{Host: name, Rest: h.until.Sub(now)}
+}

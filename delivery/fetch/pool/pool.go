@@ -146,7 +146,7 @@ func (p *Pool) Submit(t Task) (cancel func(), err error) {
 		err = ErrFull
 		p.full.add(&t)
 	case p.admit(&t) == refuse:
-		err = p.hosts.of(&t).refusal(t.Host)
+		err = p.hosts.of(&t).refusal(t.Host, p.clock.Now())
 	}
 	if err != nil {
 		p.mu.Unlock()
@@ -211,7 +211,7 @@ func (p *Pool) dispatch() func() {
 			p.queue.forget(t)
 			retries = append(retries, p.full.next(t.Tenant))
 			refused = append(refused, t)
-			because = append(because, p.hosts.of(t).refusal(t.Host))
+			because = append(because, p.hosts.of(t).refusal(t.Host, p.clock.Now()))
 			return fair.Drop
 		}
 		return fair.Skip

@@ -290,14 +290,15 @@ func TestBreaker(t *testing.T) {
 	for i := range tries {
 		fail(fmt.Sprint("f", i), errRefused)
 	}
+	var open *OpenError
 	refused := func(task Task) bool {
 		t.Helper()
-		var open *OpenError
 		_, err := b.Submit(task)
 		return errors.As(err, &open)
 	}
-	if !refused(b.task("no", "bad", "acme")) {
-		t.Fatal("the breaker is closed")
+	b.clock.Step(time.Second)
+	if !refused(b.task("no", "bad", "acme")) || open.Rest != firstRest-time.Second {
+		t.Fatalf("the breaker is closed, or open for another time: %+v", open)
 	}
 	if refused(b.task("other", "bad", "another tenant")) {
 		t.Error("what one tenant's apps met holds for another")
@@ -306,7 +307,6 @@ func TestBreaker(t *testing.T) {
 	b.submit(b.task("probe", "bad", "acme"))
 	b.submit(b.task("waits", "bad", "acme"))
 	b.end("probe", errRefused)
-	var open *OpenError
 	if err := b.finished("waits"); !errors.As(err, &open) {
 		t.Errorf("what waited for the probe got %v", err)
 	}
