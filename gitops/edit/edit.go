@@ -117,7 +117,7 @@ func Replace(data []byte, field Path, value any) ([]byte, error) {
 	return textOf(f.Replace(field, value))
 }
 
-// Delete returns the file without a field. Comments above the field stay. A field that is not there is ErrNoField.
+// Delete returns the file without a field. Comments above the field stay, those among the fields that it holds do not. A field that is not there is ErrNoField.
 func (f *File) Delete(field Path) (*File, error) {
 	got, err := f.change(func(root *yaml.Node, t text) (splice, error) { return remove(root, t, field) }, field.remove)
 	if err != nil {
@@ -172,7 +172,20 @@ func (f *File) change(edit func(*yaml.Node, text) (splice, error), wanted func(a
 	if err != nil {
 		return nil, err
 	}
+	after, err := f.spliced(s, want)
+	if err != nil && s.end == len(f.text) { // A text of lines at the end of a file needs the line break behind it.
+		s.text += t.eol
+		after, err = f.spliced(s, want)
+	}
+	return after, err
+}
+
+// spliced returns the file with one range replaced, if it holds what is wanted.
+func (f *File) spliced(s splice, want any) (*File, error) {
 	result := append(append(bytes.Clone(f.text[:s.start]), s.text...), f.text[s.end:]...)
+	if len(result) > document.MaxSize {
+		return nil, fmt.Errorf("the file would be larger than %d KiB", document.MaxSize>>10)
+	}
 	after, err := Read(result)
 	if err != nil || !reflect.DeepEqual(after.object, want) {
 		return nil, errors.New("the field is written in a way that cannot be edited without changing others, such as by an anchor; edit the file by hand")
@@ -198,7 +211,7 @@ func parse(data []byte) (any, error) {
 
 // Normal returns a value as Get returns it once it is written. It costs as much as writing and reading the value, so compare normal values with reflect.DeepEqual.
 func Normal(value any) (any, error) {
-	data, err := yaml.Marshal(map[string]any{"value": value})
+	data, err := yaml.Marshal(map[string]any{"value": quoted(value, false)})
 	if err != nil {
 		return nil, fmt.Errorf("writing the value: %w", err)
 	}

@@ -207,7 +207,6 @@ func TestAnEditThatIsNotSafeIsRefused(t *testing.T) {
 		"broken": {"a: 1\n b: 2\n", "a", false, "setting a: line 2: broken YAML: " +
 			`mapping values are not allowed in this context: the line is indented by 1 space, so it continues line 1, which is indented by 0; indent it alike, or end line 1 with ":"`},
 		"empty":               {"", "a", false, "setting a: the file is empty"},
-		"text of lines":       {"a: b\n  c\n", "a", false, "setting a: line 1: texts of several lines cannot be edited; edit the file by hand"},
 		"object of lines":     {"a:\n  b: 1\n", "a", false, "setting a: line 2: an object or list of several lines cannot be replaced; set or delete its fields"},
 		"a list's field":      {"a: [1]\n", "a.b", false, `setting a.b: "b" is a field of an object, and what is there is none`},
 		"an object's item":    {"a: {b: 1}\n", "a[0]", false, "setting a[0]: [0] is an item of a list, and what is there is none"},
@@ -333,58 +332,74 @@ func FuzzAnEditChangesWhatItSays(f *testing.F) {
 		f.Add([]byte(strings.ReplaceAll(app, "\n", "\r\n")), field, "{a: [1, x]}", false)
 		f.Add([]byte(app), field, "", true)
 	}
+	for _, text := range examples(f) {
+		value, err := parse([]byte(text))
+		if err != nil {
+			f.Fatal(err)
+		}
+		all := leaves(nil, value)
+		f.Add([]byte(text), all[len(all)/2].String(), "text", false)
+		f.Add([]byte(text), all[len(all)-1].String(), "", true)
+	}
 	f.Add([]byte("spec:\n  text: \n"), "spec.text", "08", false) // YAML reads the value as a float, and its text as an integer.
 	f.Add([]byte("spec:\n  text: ># why\n    one\n"), "spec.text", "two", false)
-	f.Fuzz(func(t *testing.T, data []byte, field, value string, del bool) {
-		path, err := ParsePath(field)
-		before, broken := parse(data)
-		if err != nil || broken != nil {
-			return
+	f.Fuzz(editsText)
+}
+
+// editsText sets or deletes a field of any text.
+func editsText(t *testing.T, data []byte, field, value string, del bool) {
+	path, err := ParsePath(field)
+	before, broken := parse(data)
+	if err != nil || broken != nil {
+		return
+	}
+	var v any = value
+	if object, err := parse([]byte("v: " + value + "\n")); err == nil {
+		v = object.(map[string]any)["v"]
+	}
+	if v, err = Normal(v); err != nil { // A float without a fraction is written as an integer.
+		return
+	}
+	original := bytes.Clone(data)
+	var got []byte
+	var want any
+	if del {
+		got, err = Delete(data, path)
+	} else {
+		got, err = Set(data, path, v)
+	}
+	if !bytes.Equal(data, original) {
+		t.Fatal("the input is changed")
+	}
+	if err != nil {
+		return
+	}
+	if want, err = path.remove(before); !del {
+		want, err = path.set(before, v)
+	}
+	if after, broken := parse(got); err != nil || broken != nil || !reflect.DeepEqual(after, want) {
+		t.Fatalf("%q\nto %q\nis %v, want %v (%v, %v)", data, got, after, want, err, broken)
+	}
+	if !del {
+		keepsComments(t, data, got)
+	}
+}
+
+// keepsComments checks that a text has all comments of another one.
+func keepsComments(t *testing.T, data, got []byte) {
+	t.Helper()
+	var then, now yaml.Node
+	for text, n := range map[*[]byte]*yaml.Node{&data: &then, &got: &now} {
+		if err := yaml.Unmarshal(*text, n); err != nil {
+			t.Fatal(err)
 		}
-		var v any = value
-		if object, err := parse([]byte("v: " + value + "\n")); err == nil {
-			v = object.(map[string]any)["v"]
+	}
+	kept := strings.Join(comments(&now), "\n")
+	for _, comment := range comments(&then) {
+		if !strings.Contains(kept, comment) {
+			t.Fatalf("%q\nto %q\nloses %q", data, got, comment)
 		}
-		if v, err = Normal(v); err != nil { // A float without a fraction is written as an integer.
-			return
-		}
-		original := bytes.Clone(data)
-		var got []byte
-		var want any
-		if del {
-			got, err = Delete(data, path)
-		} else {
-			got, err = Set(data, path, v)
-		}
-		if !bytes.Equal(data, original) {
-			t.Fatal("the input is changed")
-		}
-		if err != nil {
-			return
-		}
-		if want, err = path.remove(before); !del {
-			want, err = path.set(before, v)
-		}
-		if after, broken := parse(got); err != nil || broken != nil || !reflect.DeepEqual(after, want) {
-			t.Fatalf("%q\nto %q\nis %v, want %v (%v, %v)", data, got, after, want, err, broken)
-		}
-		if !del {
-			var now yaml.Node
-			if err := yaml.Unmarshal(got, &now); err != nil {
-				t.Fatal(err)
-			}
-			var then yaml.Node
-			if err := yaml.Unmarshal(data, &then); err != nil {
-				t.Fatal(err)
-			}
-			kept := strings.Join(comments(&now), "\n")
-			for _, comment := range comments(&then) {
-				if !strings.Contains(kept, comment) {
-					t.Fatalf("%q\nto %q\nloses %q", data, got, comment)
-				}
-			}
-		}
-	})
+	}
 }
 
 // comments returns the lines of all comments.

@@ -82,7 +82,7 @@ func set(root *yaml.Node, t text, field Path, value any) (splice, error) {
 func replace(t text, at place, value any) (splice, error) {
 	old := at.parent.Content[at.index]
 	flow := at.parent.Style&yaml.FlowStyle != 0
-	start, end, err := valueRange(t, at)
+	start, end, err := replaceable(t, at)
 	if err != nil {
 		return splice{}, err
 	}
@@ -120,7 +120,7 @@ func headerComment(t text, old *yaml.Node, start int) string {
 // rewrite writes a value in the place of another one, whatever that holds.
 func rewrite(t text, at place, value any) (splice, error) {
 	old := at.parent.Content[at.index]
-	start, end, err := valueRange(t, at)
+	start, end, err := replaceable(t, at)
 	if err != nil {
 		return splice{}, err
 	}
@@ -130,7 +130,7 @@ func rewrite(t text, at place, value any) (splice, error) {
 		if inObject {
 			indent = column(at.parent) + 2
 		}
-		written, err = t.block(value, indent)
+		written, err = t.block(value, indent, end)
 		if inObject {
 			return splice{t.lineStart(start), t.lineEnd(end), written}, err
 		}
@@ -154,12 +154,20 @@ func rewrite(t text, at place, value any) (splice, error) {
 
 // replaceByBlock writes an object or list in lines of its own below the key, behind the comment on the line of the key.
 func replaceByBlock(t text, start, end int, value any, indent int) (splice, error) {
-	block, err := t.block(value, indent)
 	line := t.lineEnd(end)
+	block, err := t.block(value, indent, line)
 	for line == end && start > 0 && t.data[start-1] == ' ' { // No space stays behind the colon.
 		start--
 	}
 	return splice{start, line, strings.TrimRight(string(t.data[end:line]), " ") + t.eol + block}, err
+}
+
+// replaceable is valueRange for a value that another one may replace.
+func replaceable(t text, at place) (start, end int, err error) {
+	if old := at.parent.Content[at.index]; properties(old) || old.Kind == yaml.AliasNode {
+		return 0, 0, fmt.Errorf("line %d: anchors, aliases and tags cannot be edited; edit the file by hand", old.Line)
+	}
+	return valueRange(t, at)
 }
 
 // valueRange returns where a value is written. It is empty, behind the colon or dash, for a value that is not written.
@@ -194,8 +202,11 @@ func insert(t text, at place, value any) (splice, error) {
 		return splice{}, err
 	}
 	if at.parent.Style&yaml.FlowStyle == 0 {
-		block, err := t.block(value, column(at.parent))
-		line := t.lineEnd(end)
+		line, indent := t.lineEnd(end), column(at.parent)
+		if next := t.nextLine(end); t.commentsWithin(next, indent+1) > next { // They are about the last field.
+			line = t.lineEnd(t.lineStart(t.commentsWithin(next, indent+1) - 1))
+		}
+		block, err := t.block(value, indent, line)
 		return splice{line, line, t.eol + block}, err
 	}
 	written, err := inline(value, 0, true)
@@ -244,12 +255,32 @@ func remove(root *yaml.Node, t text, field Path) (splice, error) {
 		return splice{}, fmt.Errorf("line %d: it is on the line of the item that holds it; edit the file by hand", at.parent.Line)
 	}
 	next := t.nextLine(end)
+	if value := at.parent.Content[at.index]; len(value.Content) > 0 && value.Style&yaml.FlowStyle == 0 {
+		next = t.commentsWithin(next, max(column(value), start-line+1))
+	}
 	if next == len(t.data) && t.data[next-1] != '\n' { // The file ends without a line break: so does the result.
 		if line = max(0, line-1); line > 0 && t.data[line-1] == '\r' {
 			line--
 		}
 	}
 	return splice{line, next, ""}, nil
+}
+
+// commentsWithin returns the offset behind the comments from an offset that are indented like the fields of an object: they are about what it holds.
+func (t text) commentsWithin(from, indent int) int {
+	end := from
+	for at := from; at < len(t.data); at = t.nextLine(at) {
+		line := t.data[at:t.lineEnd(at)]
+		words := bytes.TrimLeft(line, " \t")
+		switch {
+		case len(words) == 0: // Blank lines belong to what follows.
+		case words[0] == '#' && len(line)-len(words) >= indent:
+			end = t.nextLine(at)
+		default:
+			return end
+		}
+	}
+	return end
 }
 
 // column returns how far the fields or dashes of a collection are indented.
@@ -260,12 +291,13 @@ func column(n *yaml.Node) int {
 	return n.Column - 1
 }
 
-// block writes an object or list as lines that are indented, without the last line break.
-func (t text) block(value any, indent int) (string, error) {
+// block writes an object or list as lines that are indented, without the last line break. The line of an offset will be before what follows.
+func (t text) block(value any, indent, at int) (string, error) {
+	next := t.nextLine(at)
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
-	if err := e.Encode(value); err != nil {
+	if err := e.Encode(quoted(value, t.commentsWithin(next, indent+1) > next)); err != nil {
 		return "", fmt.Errorf("writing the value: %w", err)
 	}
 	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
@@ -277,10 +309,39 @@ func (t text) block(value any, indent int) (string, error) {
 	return strings.Join(lines, t.eol), nil
 }
 
+// quoted returns a value for the encoder, in which texts have quotes that it would write in a way that depends on what follows them, that cannot be read, or that has bytes which no
+// file may hold; and all texts of several lines if so wanted.
+func quoted(value any, lines bool) any {
+	switch value := value.(type) {
+	case string:
+		if strings.Contains(value, "\n") && (lines || strings.HasSuffix(value, "\n\n") || strings.ContainsAny(value[:1], "\n \t")) || strings.ContainsFunc(value, unprintable) {
+			return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value, Style: yaml.DoubleQuotedStyle}
+		}
+	case []any:
+		list := make([]any, 0, len(value))
+		for _, item := range value {
+			list = append(list, quoted(item, lines))
+		}
+		return list
+	case map[string]any:
+		object := make(map[string]any, len(value))
+		for key, field := range value {
+			object[key] = quoted(field, lines)
+		}
+		return object
+	}
+	return value
+}
+
+// unprintable reports whether YAML does not have a character, or has it as a line break or byte order mark.
+func unprintable(r rune) bool {
+	return r >= 0x7f && r <= 0x9f || r == '\u2028' || r == '\u2029' || r == '\ufeff' || r == '\ufffe' || r == '\uffff'
+}
+
 // inline writes a value on one line. A text keeps the quotes of the one before it.
 func inline(value any, style yaml.Style, flow bool) (string, error) {
 	words, isText := value.(string)
-	printable := isText && strings.IndexFunc(words, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0
+	printable := isText && !strings.ContainsFunc(words, func(r rune) bool { return r < ' ' || unprintable(r) })
 	if printable && style&yaml.SingleQuotedStyle != 0 {
 		return "'" + strings.ReplaceAll(words, "'", "''") + "'", nil
 	}
@@ -291,13 +352,29 @@ func inline(value any, style yaml.Style, flow bool) (string, error) {
 		if err := e.Encode(value); err != nil {
 			return "", fmt.Errorf("writing the value: %w", err)
 		}
-		return strings.TrimSuffix(b.String(), "\n"), nil
+		return escaped(strings.TrimSuffix(b.String(), "\n")), nil
 	}
 	data, err := yaml.Marshal(value)
 	if err != nil {
 		return "", fmt.Errorf("writing the value: %w", err)
 	}
 	return strings.TrimSuffix(string(data), "\n"), nil
+}
+
+// escaped returns JSON in which the characters are escaped that YAML does not have.
+func escaped(text string) string {
+	if !strings.ContainsFunc(text, unprintable) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unprintable(r) {
+			fmt.Fprintf(&b, "\\u%04x", r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // composite reports whether a value is an object or list with content.

@@ -3,7 +3,6 @@ package edit
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -55,31 +54,41 @@ func (t text) end(n *yaml.Node) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	for properties(n) && at < len(t.data) && (t.data[at] == '&' || t.data[at] == '!') {
+		at += len(t.data[at:]) - len(bytes.TrimLeft(t.data[t.wordEnd(at):], " \t"))
+	}
 	switch {
-	case n.Anchor != "" || n.Style&yaml.TaggedStyle != 0 || n.Kind == yaml.AliasNode:
-		return 0, fmt.Errorf("line %d: anchors, aliases and tags cannot be edited; edit the file by hand", n.Line)
+	case n.Kind == yaml.AliasNode:
+		return at + len("*") + len(n.Value), nil
 	case n.Kind == yaml.ScalarNode:
 		return t.scalarEnd(n, at)
 	case len(n.Content) > 0:
-		last := n.Content[len(n.Content)-1]
-		if empty(last) && n.Kind == yaml.MappingNode {
-			last = n.Content[len(n.Content)-2]
-			if at, err = t.end(last); err == nil && n.Style&yaml.FlowStyle == 0 {
-				at, err = t.colon(at)
-			}
-		} else if empty(last) && n.Style&yaml.FlowStyle == 0 {
-			at, err = t.dash(n, last)
-			at++
-		} else {
-			at, err = t.end(last)
-		}
-		if err != nil || n.Style&yaml.FlowStyle == 0 {
+		if at, err = t.lastEnd(n); err != nil || n.Style&yaml.FlowStyle == 0 {
 			return at, err
 		}
 	default:
 		at++ // Behind the bracket that opens.
 	}
 	return t.bracket(at)
+}
+
+// lastEnd returns the offset behind the last value of an object or list. An empty value ends at the colon or dash before it.
+func (t text) lastEnd(n *yaml.Node) (int, error) {
+	last, flow := n.Content[len(n.Content)-1], n.Style&yaml.FlowStyle != 0
+	switch {
+	case !empty(last):
+		return t.end(last)
+	case n.Kind == yaml.MappingNode:
+		at, err := t.end(n.Content[len(n.Content)-2])
+		if err != nil || flow {
+			return at, err
+		}
+		return t.colon(at)
+	case flow:
+		return t.end(last)
+	}
+	at, err := t.dash(n, last)
+	return at + 1, err
 }
 
 // bracket returns the offset behind the bracket that closes a flow collection, whose last value ends at an offset.
@@ -100,33 +109,78 @@ func (t text) bracket(at int) (int, error) {
 func (t text) scalarEnd(n *yaml.Node, at int) (int, error) {
 	switch {
 	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
-		return t.blockEnd(at), nil
+		return t.blockEnd(n, at), nil
 	case n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0:
 		return t.quoted(at)
-	case !bytes.HasPrefix(t.data[at:], []byte(n.Value)):
-		return 0, fmt.Errorf("line %d: texts of several lines cannot be edited; edit the file by hand", n.Line)
 	}
-	return at + len(n.Value), nil
+	return t.plainEnd(n.Value, at)
 }
 
-// blockEnd returns the end of the last line of a text after | or >: all lines that are indented like its first, blank ones between them.
-func (t text) blockEnd(at int) int {
-	end, indent := t.lineEnd(at), 0
+// plainEnd returns the offset behind a text without quotes. Between its lines, a line break stands for a space, and every further one for itself.
+func (t text) plainEnd(value string, at int) (int, error) {
+	for value != "" {
+		words := value
+		if end := strings.IndexAny(value, " \t\n"); end >= 0 {
+			words = value[:end]
+		}
+		if !bytes.HasPrefix(t.data[at:], []byte(words)) {
+			return 0, errLayout
+		}
+		value, at = value[len(words):], at+len(words)
+		if value == "" {
+			break
+		}
+		space := len(t.data[at:]) - len(bytes.TrimLeft(t.data[at:], " \t\r\n"))
+		want := string(t.data[at : at+space])
+		switch breaks := strings.Count(want, "\n"); breaks {
+		case 0:
+		case 1:
+			want = " "
+		default:
+			want = strings.Repeat("\n", breaks-1)
+		}
+		if want == "" || !strings.HasPrefix(value, want) {
+			return 0, errLayout
+		}
+		value, at = value[len(want):], at+space
+	}
+	return at, nil
+}
+
+// blockEnd returns the end of the last line of a text after | or >: all lines that are indented like its first, and blank ones between them. After |+ and >+, the
+// blank lines behind it are part of the text.
+func (t text) blockEnd(n *yaml.Node, at int) int {
+	end, indent, more := t.lineEnd(at), -1, indented(n.Value)
+	header, _, _ := bytes.Cut(t.data[at:end], []byte(" "))
+	keeps := bytes.ContainsRune(header, '+')
 	for next := t.nextLine(at); next < len(t.data); next = t.nextLine(next) {
 		line := t.data[next:t.lineEnd(next)]
 		spaces := len(line) - len(bytes.TrimLeft(line, " "))
-		switch {
-		case spaces == len(line):
+		if spaces == len(line) {
+			if keeps {
+				end = t.lineEnd(next)
+			}
 			continue
-		case indent == 0:
-			indent = spaces
 		}
-		if spaces < indent || spaces == 0 {
+		if indent < 0 {
+			indent = spaces - more
+		}
+		if more < 0 || spaces < indent {
 			return end
 		}
 		end = t.lineEnd(next)
 	}
 	return end
+}
+
+// indented returns how many spaces the first line of a text begins with that holds more than spaces; -1 if there is none.
+func indented(text string) int {
+	for line := range strings.SplitSeq(text, "\n") {
+		if words := strings.TrimLeft(line, " "); words != "" {
+			return len(line) - len(words)
+		}
+	}
+	return -1
 }
 
 // quoted returns the offset behind the quote that closes a text.
@@ -169,6 +223,17 @@ func (t text) dash(list, item *yaml.Node) (int, error) {
 	}
 	return 0, errLayout
 }
+
+// wordEnd returns the offset of the space or line break behind an offset.
+func (t text) wordEnd(at int) int {
+	if end := bytes.IndexAny(t.data[at:], " \t\r\n"); end >= 0 {
+		return at + end
+	}
+	return len(t.data)
+}
+
+// properties reports whether an anchor or a tag stands before a value.
+func properties(n *yaml.Node) bool { return n.Anchor != "" || n.Style&yaml.TaggedStyle != 0 }
 
 // lineEnd returns the offset of the line break of the line of an offset, or of the end of the file.
 func (t text) lineEnd(at int) int {
