@@ -69,11 +69,11 @@ func (l *Limits) add(b bounds, name corev1.ResourceName, project v1alpha1.Contai
 	own := limited && requested
 	b.fill(name, &limit, &limited, &request, &requested)
 	limit, request = b.within(limit), b.within(request)
-	if limited && requested && request.Cmp(limit) > 0 && !own { // What the project itself contradicts, the API server refuses.
-		request = limit
-	}
-	if limited && requested && b.ratio != nil {
-		request = larger(request, b.atRatio(limit, name))
+	if limited && requested {
+		if request.Cmp(limit) > 0 && !own { // What the project itself contradicts, the API server refuses.
+			request = limit
+		}
+		request = b.largeEnough(request, limit, name)
 	}
 	of := &l.container
 	for _, one := range []struct {
@@ -94,6 +94,17 @@ func (l *Limits) add(b bounds, name corev1.ResourceName, project v1alpha1.Contai
 			(**one.list)[name] = one.amount
 		}
 	}
+}
+
+// largeEnough returns the request, or the least one that the ratio allows for a limit.
+func (b bounds) largeEnough(request, limit resource.Quantity, name corev1.ResourceName) resource.Quantity {
+	if b.ratio == nil {
+		return request
+	}
+	if least := b.atRatio(limit, name); least.Cmp(limit) <= 0 {
+		return larger(request, least)
+	}
+	return limit // The least one is rounded up, above a limit of less than a byte.
 }
 
 // note records that a default of the project is beyond what a policy allows.
