@@ -66,7 +66,8 @@ func (w *written) Progress(_ context.Context, of Object, commit string, sees See
 type manager struct {
 	*operated.Served
 	*written
-	unread error
+	operations *Operations
+	unread     error
 }
 
 func newManager(t *testing.T, faults func(store.Store) store.Store) *manager {
@@ -82,7 +83,8 @@ func newManager(t *testing.T, faults func(store.Store) store.Store) *manager {
 		if faults != nil {
 			kept = faults(kept)
 		}
-		(&Operations{Repositories: m.written, Store: kept, Now: s.Now, Live: &live.Operations{Index: cluster, Synced: func(context.Context) error { return m.unread }}}).Register(api)
+		m.operations = &Operations{Repositories: m.written, Store: kept, Now: s.Now, Live: &live.Operations{Index: cluster, Synced: func(context.Context) error { return m.unread }}}
+		m.operations.Register(api)
 	})
 	return m
 }
