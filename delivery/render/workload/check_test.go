@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,6 +116,34 @@ func TestPortsAreThereOnceForEachProtocol(t *testing.T) {
 	expect(t, checked(Settings{}, with(v1alpha1.ImagePort{Name: "again", Port: 80})), "spec.image.ports: http and again are both port 80/TCP of the container: keep one")
 	expect(t, checked(Settings{}, with(v1alpha1.ImagePort{Name: "again", Port: 80, Protocol: corev1.ProtocolTCP})), "spec.image.ports: http and again are both port 80/TCP")
 	expect(t, checked(Settings{}, with(v1alpha1.ImagePort{Name: "quic", Port: 80, Protocol: corev1.ProtocolUDP})), "")
+}
+
+// TestAProbeConnectsToAPortOfTCP: to any other one it never could, so no pod would ever be ready.
+func TestAProbeConnectsToAPortOfTCP(t *testing.T) {
+	number, http, dns, none := intstr.FromInt32(53), intstr.FromString("http"), intstr.FromString("dns"), intstr.FromString("web")
+	for name, c := range map[string]struct {
+		probe v1alpha1.Probe
+		first string // The name of the first port.
+		want  string
+	}{
+		"the first port":            {v1alpha1.Probe{TCP: true}, "http", ""},
+		"the first port, of UDP":    {v1alpha1.Probe{Path: "/"}, "dns", "spec.image.probes.liveness: path and tcp need a port of TCP, and port dns is UDP; set another port"},
+		"a port by name":            {v1alpha1.Probe{Path: "/", Port: &http}, "dns", ""},
+		"a port of UDP by name":     {v1alpha1.Probe{TCP: true, Port: &dns}, "http", "spec.image.probes.liveness: path and tcp need a port of TCP, and port dns is UDP; set another port"},
+		"a port that is none":       {v1alpha1.Probe{TCP: true, Port: &none}, "http", `spec.image.probes.liveness: spec.image.ports has no port named "web"`},
+		"a port by number":          {v1alpha1.Probe{TCP: true, Port: &number}, "dns", ""}, // The program may listen at ports that it does not list.
+		"a command needs no port":   {v1alpha1.Probe{Command: []string{"check"}}, "dns", ""},
+		"a command, whatever it is": {v1alpha1.Probe{Command: []string{"check"}, Port: &none}, "http", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expect(t, checked(Settings{}, func(a *v1alpha1.App) {
+				a.Spec.Image.Probes.Liveness = &c.probe
+				if a.Spec.Image.Ports[0].Name != c.first {
+					slices.Reverse(a.Spec.Image.Ports)
+				}
+			}), c.want)
+		})
+	}
 }
 
 func TestEachPlaceIsMountedOnce(t *testing.T) {

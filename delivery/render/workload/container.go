@@ -83,7 +83,7 @@ func probePort(p *v1alpha1.Probe, ports []v1alpha1.ImagePort) intstr.IntOrString
 	return intstr.FromString(ports[0].Name)
 }
 
-// checkProbe makes sure that a probe names a port, which the API server does not check.
+// checkProbe makes sure that a probe names a port that it can connect to, which the API server does not check.
 func checkProbe(p *v1alpha1.Probe, ports []v1alpha1.ImagePort) error {
 	if p == nil || len(p.Command) > 0 {
 		return nil
@@ -91,12 +91,18 @@ func checkProbe(p *v1alpha1.Probe, ports []v1alpha1.ImagePort) error {
 	if p.Port == nil && len(ports) == 0 {
 		return errors.New("path and tcp need a port; set port, or spec.image.ports")
 	}
-	if p.Port == nil || p.Port.Type == intstr.Int {
+	if p.Port != nil && p.Port.Type == intstr.Int {
 		return nil
 	}
-	named := func(port v1alpha1.ImagePort) bool { return port.Name == p.Port.StrVal }
-	if !slices.ContainsFunc(ports, named) {
+	n := 0
+	if p.Port != nil {
+		n = slices.IndexFunc(ports, func(port v1alpha1.ImagePort) bool { return port.Name == p.Port.StrVal })
+	}
+	switch {
+	case n < 0:
 		return fmt.Errorf("spec.image.ports has no port named %q", p.Port.StrVal)
+	case !isTCP(ports[n]):
+		return fmt.Errorf("path and tcp need a port of TCP, and port %s is %s; set another port", ports[n].Name, ports[n].Protocol)
 	}
 	return nil
 }
