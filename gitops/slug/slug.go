@@ -2,6 +2,7 @@
 package slug
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 )
@@ -13,4 +14,14 @@ var other = regexp.MustCompile("[^a-z0-9]+")
 func Of(text string, longest int) string {
 	text = strings.Trim(other.ReplaceAllString(strings.ToLower(text), "-"), "-")
 	return strings.TrimRight(text[:min(len(text), longest)], "-")
+}
+
+// Free returns the name, with the first number from 2 on behind it that is not taken if the name itself is. The name is shortened so that both have
+// at most longest characters together.
+func Free(name string, longest int, taken func(string) bool) string {
+	for i, wanted := 2, name; taken(name); i++ {
+		suffix := fmt.Sprintf("-%d", i)
+		name = wanted[:min(len(wanted), longest-len(suffix))] + suffix
+	}
+	return name
 }

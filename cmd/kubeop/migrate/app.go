@@ -2,11 +2,13 @@ package migrate
 
 import (
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/slug"
 )
 
 // app is an App that is written.
@@ -92,12 +94,17 @@ func (m *migration) projectOf(namespace string) string {
 	if m.project != "" {
 		return m.project
 	}
+	short := nameFrom(namespace, "p")
 	for _, prefix := range []string{"kubeop-" + m.tenant + "-", m.tenant + "-"} {
 		if rest, ok := strings.CutPrefix(namespace, prefix); ok {
-			return rest
+			short = rest
+			break
 		}
 	}
-	return nameFrom(namespace, "p")
+	// Two namespaces may have objects of the same name, so each has a project of its own.
+	return slug.Free(short, 53, func(name string) bool {
+		return slices.ContainsFunc(m.apps, func(a *app) bool { return a.project == name && a.namespace != namespace })
+	})
 }
 
 // nameFrom makes a name for kubeop of one that may be longer, have dots or begin with a digit.
@@ -114,14 +121,9 @@ func nameFrom(name, prefix string) string {
 
 // free returns a name that no other app of the project has.
 func (m *migration) free(project, name string) string {
-	taken := func(name string) bool {
+	return slug.Free(name, 53, func(name string) bool {
 		return slices.ContainsFunc(m.apps, func(a *app) bool { return a.project == project && a.name == name })
-	}
-	for i, wanted := 2, name; taken(name); i++ {
-		suffix := fmt.Sprintf("-%d", i)
-		name = wanted[:min(len(wanted), 53-len(suffix))] + suffix
-	}
-	return name
+	})
 }
 
 // needs asks for an object that the app reads, unless it is there already because the namespace stays the same.
@@ -138,12 +140,7 @@ func (a *app) depend(on *app) {
 		dependency["project"] = on.project
 	}
 	list, _ := a.spec["dependsOn"].([]any)
-	for _, known := range list {
-		if same, ok := known.(values); ok && same["name"] == dependency["name"] && same["project"] == dependency["project"] {
-			return
-		}
-	}
-	if on != a {
+	if on != a && !slices.ContainsFunc(list, func(known any) bool { return reflect.DeepEqual(known, dependency) }) {
 		a.spec["dependsOn"] = append(list, dependency)
 	}
 }
