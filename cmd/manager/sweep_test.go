@@ -34,7 +34,7 @@ func TestTheStoreIsSweptAsSoonAsItsManagerLeads(t *testing.T) {
 				t.Errorf("in a minute it was swept %d times", s.sweeps)
 			}
 		}()
-		if err := (&manager{store: s}).sweepStore(ctx); err != nil || s.sweeps != 3 {
+		if err := (&manager{services: &services{store: s}}).sweepStore(ctx); err != nil || s.sweeps != 3 {
 			t.Errorf("%v: in %s it was swept %d times", err, time.Since(began), s.sweeps)
 		}
 	})

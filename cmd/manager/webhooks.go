@@ -7,14 +7,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/kms"
 	"github.com/kubeop/kubeop/internal/manager/changes"
-	"github.com/kubeop/kubeop/internal/manager/leader"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/outbox"
 	"github.com/kubeop/kubeop/internal/manager/webhooks"
@@ -77,13 +75,18 @@ func (h *hooks) register(registry prometheus.Registerer) {
 	}
 }
 
-// run enqueues and sends messages until the context ends. Of several managers one enqueues, and all send.
-func (h *hooks) run(ctx context.Context, leader *leader.Elector) error {
+// watching finds out what happens; nil if the manager sends nothing.
+func (h *hooks) watching() func(context.Context) error {
 	if h == nil {
 		return nil
 	}
-	var group errgroup.Group
-	group.Go(func() error { return h.sender.Run(ctx) })
-	group.Go(func() error { return leader.Run(ctx, "webhooks", h.watcher.Run) })
-	return group.Wait()
+	return h.watcher.Run
+}
+
+// sending sends messages, on each of several managers; nil if the manager sends nothing.
+func (h *hooks) sending() func(context.Context) error {
+	if h == nil {
+		return nil
+	}
+	return h.sender.Run
 }
