@@ -140,12 +140,38 @@ const (
 	WebhookDeliveryStateWaiting   WebhookDeliveryState = "waiting"
 )
 
+// Defines values for ListUsageParamsStep.
+const (
+	Day   ListUsageParamsStep = "day"
+	Hour  ListUsageParamsStep = "hour"
+	Month ListUsageParamsStep = "month"
+)
+
 // Defines values for ListWebhookDeliveriesParamsState.
 const (
 	ListWebhookDeliveriesParamsStateDelivered ListWebhookDeliveriesParamsState = "delivered"
 	ListWebhookDeliveriesParamsStateParked    ListWebhookDeliveriesParamsState = "parked"
 	ListWebhookDeliveriesParamsStateWaiting   ListWebhookDeliveriesParamsState = "waiting"
 )
+
+// Amount defines model for Amount.
+type Amount struct {
+	// Amount A decimal, which is exact.
+	//
+	// Examples: 1800.5
+	Amount string `json:"amount"`
+
+	// Missing In how many minutes from from to until it was not measured. What was used in them is not in the amount.
+	Missing int64 `json:"missing,omitempty,omitzero"`
+
+	// Name Examples: cpu.requested
+	Name string `json:"name"`
+
+	// Unit Of meters that kubeop measures.
+	//
+	// Examples: core-seconds
+	Unit string `json:"unit,omitempty,omitzero"`
+}
 
 // App defines model for App.
 type App struct {
@@ -199,6 +225,12 @@ type Build struct {
 
 	// Version Examples: v0.1.0
 	Version string `json:"version"`
+}
+
+// Changes defines model for Changes.
+type Changes struct {
+	// Changed How many amounts were not there before, or were others.
+	Changed int64 `json:"changed"`
 }
 
 // ClaimInputBody defines model for ClaimInputBody.
@@ -409,6 +441,38 @@ type FileProblem struct {
 	Message string `json:"message"`
 }
 
+// ForeignAmount defines model for ForeignAmount.
+type ForeignAmount struct {
+	// Amount A decimal of 0 or more, which is kept exactly.
+	//
+	// Examples: 3600.5
+	Amount string `json:"amount"`
+
+	// App Empty for what belongs to the project, and to none of its apps.
+	App string `json:"app,omitempty,omitzero"`
+
+	// Hour The beginning of the hour.
+	Hour time.Time `json:"hour"`
+
+	// Meter Examples: gpu.a100
+	Meter   string `json:"meter"`
+	Project string `json:"project"`
+	Tenant  string `json:"tenant"`
+}
+
+// Gap defines model for Gap.
+type Gap struct {
+	Cluster string    `json:"cluster"`
+	From    time.Time `json:"from"`
+
+	// Meters The meters that were not measured. storage stands for that of all classes.
+	Meters []string `json:"meters"`
+
+	// Minutes In how many minutes from from to until.
+	Minutes int64     `json:"minutes"`
+	Until   time.Time `json:"until"`
+}
+
 // History defines model for History.
 type History struct {
 	// Incomplete Why dates and messages of commits are missing.
@@ -551,6 +615,16 @@ type NewObject struct {
 type ObjectSpec struct {
 	// Spec As in the file: docs/spec has the fields.
 	Spec map[string]interface{} `json:"spec"`
+}
+
+// Page defines model for Page.
+type Page struct {
+	// Gaps Where something was not measured, as exact as step. They are on the first page.
+	Gaps  []Gap   `json:"gaps,omitempty,omitzero"`
+	Items []Usage `json:"items"`
+
+	// Next The cursor of the next page. It is not there on the last page.
+	Next string `json:"next,omitempty,omitzero"`
 }
 
 // PatchInputBody defines model for PatchInputBody.
@@ -705,6 +779,14 @@ type RotateInputBody struct {
 	Seconds int64 `json:"seconds,omitempty,omitzero"`
 }
 
+// SetInputBody defines model for SetInputBody.
+type SetInputBody struct {
+	Amounts []ForeignAmount `json:"amounts"`
+
+	// Cluster Where it was used. Meters that kubeop measures there itself are refused.
+	Cluster string `json:"cluster"`
+}
+
 // State defines model for State.
 type State struct {
 	Status StateStatus `json:"status"`
@@ -763,6 +845,20 @@ type Token struct {
 	// Revoked When it was revoked. It is not valid any more.
 	Revoked time.Time `json:"revoked,omitempty,omitzero"`
 	Scopes  []string  `json:"scopes"`
+}
+
+// Usage defines model for Usage.
+type Usage struct {
+	// App Empty for what belongs to the project, and to none of its apps.
+	App     string    `json:"app"`
+	Cluster string    `json:"cluster"`
+	From    time.Time `json:"from"`
+
+	// Meters By name. A meter that is not there has the amount 0.
+	Meters  []Amount  `json:"meters"`
+	Project string    `json:"project"`
+	Tenant  string    `json:"tenant"`
+	Until   time.Time `json:"until"`
 }
 
 // Versions defines model for Versions.
@@ -1181,6 +1277,36 @@ type ListTokensParams struct {
 	Tenant string `form:"tenant,omitempty" json:"tenant,omitempty,omitzero"`
 }
 
+// ListUsageParams defines parameters for ListUsage.
+type ListUsageParams struct {
+	// Limit How many items to answer at most.
+	Limit int64 `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+
+	// Cursor The field next of the page before.
+	Cursor string `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+
+	// Tenant The tenant. Default: the only one of the caller; all, for administrators.
+	Tenant string `form:"tenant,omitempty" json:"tenant,omitempty,omitzero"`
+
+	// Project Only of this project. Default: the only one of the caller; all, for those of a tenant.
+	Project string `form:"project,omitempty" json:"project,omitempty,omitzero"`
+
+	// App Only of this app.
+	App string `form:"app,omitempty" json:"app,omitempty,omitzero"`
+
+	// From The beginning of an hour. Default: that of the day of until.
+	From time.Time `form:"from,omitempty" json:"from,omitempty,omitzero"`
+
+	// Until The beginning of an hour, the first one that is not read. Default: that of the next hour.
+	Until time.Time `form:"until,omitempty" json:"until,omitempty,omitzero"`
+
+	// Step What is summed up: hours, or days and months in UTC. 31 days are answered by hours at most, and 400 otherwise.
+	Step ListUsageParamsStep `form:"step,omitempty" json:"step,omitempty,omitzero"`
+}
+
+// ListUsageParamsStep defines parameters for ListUsage.
+type ListUsageParamsStep string
+
 // ListWebhooksParams defines parameters for ListWebhooks.
 type ListWebhooksParams struct {
 	// Limit How many items to answer at most.
@@ -1270,6 +1396,9 @@ type ReplaceTenantJSONRequestBody = ObjectSpec
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = Wanted
+
+// SetUsageJSONRequestBody defines body for SetUsage for application/json ContentType.
+type SetUsageJSONRequestBody = SetInputBody
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = CreateInputBody
@@ -1619,6 +1748,27 @@ func (c *Client) CreateToken(ctx context.Context, body CreateTokenJSONRequestBod
 func (c *Client) RevokeToken(ctx context.Context, id string) (*Answer[struct{}], error) {
 	r := c.request(http.MethodDelete, fmt.Sprintf("/v1/tokens/%s", url.PathEscape(id)))
 	return send[struct{}](ctx, r)
+}
+
+// ListUsage calls GET /v1/usage: What apps used, by tenant, project, app, cluster and time.
+func (c *Client) ListUsage(ctx context.Context, params ListUsageParams) (*Answer[Page], error) {
+	r := c.request(http.MethodGet, "/v1/usage").
+		query("limit", params.Limit).
+		query("cursor", params.Cursor).
+		query("tenant", params.Tenant).
+		query("project", params.Project).
+		query("app", params.App).
+		query("from", params.From).
+		query("until", params.Until).
+		query("step", params.Step)
+	return send[Page](ctx, r)
+}
+
+// SetUsage calls POST /v1/usage: What others measured, to be set and not added.
+func (c *Client) SetUsage(ctx context.Context, body SetUsageJSONRequestBody) (*Answer[Changes], error) {
+	r := c.request(http.MethodPost, "/v1/usage").
+		json(body)
+	return send[Changes](ctx, r)
 }
 
 // ListWebhooks calls GET /v1/webhooks: The webhooks that the caller may see, by id.

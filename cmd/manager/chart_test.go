@@ -178,6 +178,28 @@ func TestTheChartLetsTheManagerSendToWebhooks(t *testing.T) {
 	}
 }
 
+// TestTheChartLetsTheManagerMeasureOnlyIfItIsTold, and the manager measures under the name that the chart sets.
+func TestTheChartLetsTheManagerMeasureOnlyIfItIsTold(t *testing.T) {
+	rendered := render(t, "manager: {enabled: true, plainHTTP: true, usage: {enabled: true, cluster: east}}")
+	rules := decode[rbacv1.ClusterRole](t, rendered, "ClusterRole").Rules
+	want := []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods", "persistentvolumeclaims", "services"}, Verbs: []string{"list", "watch"}},
+		{APIGroups: []string{"metrics.k8s.io"}, Resources: []string{"pods"}, Verbs: []string{"list"}},
+	}
+	if diff := gocmp.Diff(want, rules[1:]); diff != "" {
+		t.Errorf("the rights of the manager (-want +got):\n%s", diff)
+	}
+	for _, v := range decode[appsv1.Deployment](t, rendered, "Deployment").Spec.Template.Spec.Containers[0].Env {
+		t.Setenv(v.Name, v.Value)
+	}
+	if c, err := config.LoadManager(t.Context()); err != nil || c.UsageCluster != "east" {
+		t.Errorf("%v: the manager reads %+v", err, c)
+	}
+	if without := render(t, "manager: {enabled: true, plainHTTP: true}"); strings.Contains(without, "USAGE_CLUSTER") || strings.Contains(without, "persistentvolumeclaims") {
+		t.Errorf("without the setting:\n%s", without)
+	}
+}
+
 // TestWhatIsFetchedFitsIntoItsFolder: a pod whose folder is too large would be evicted.
 func TestWhatIsFetchedFitsIntoItsFolder(t *testing.T) {
 	limits := openGit(t.TempDir(), nil).Disk.Limits

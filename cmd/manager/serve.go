@@ -55,6 +55,7 @@ func (m *manager) parts() []part {
 		{"sweep of the store", m.leading("sweep", m.sweepStore), afterAPI, optional},
 		{"changes for webhooks", m.leading("webhooks", withLogger("webhooks", m.hooks.watching())), atStop, optional},
 		{"messages to webhooks", withLogger("webhooks", m.hooks.sending()), atStop, optional},
+		{"usage of apps", m.leading("usage", withLogger("usage", m.measuring())), afterAPI, optional},
 		{"keys that sign JWTs", withLogger("signing", m.signing.Run), afterAPI, optional},
 		{"keys of issuers", withLogger("oidc", m.issuers.Run), afterAPI, optional},
 	}
@@ -66,6 +67,14 @@ func (m *manager) renewal() func(context.Context) error {
 		return nil
 	}
 	return m.certificates.Start
+}
+
+// measuring measures what apps use, if it is to.
+func (m *manager) measuring() func(context.Context) error {
+	if m.config.UsageCluster == "" {
+		return nil
+	}
+	return m.sampler.Run
 }
 
 // leading runs a part on one of several managers at a time.

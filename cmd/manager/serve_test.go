@@ -24,15 +24,16 @@ func TestWhatRuns(t *testing.T) {
 		"sweep of the store until the API ended",
 		"changes for webhooks until it stops",
 		"messages to webhooks until it stops",
+		"usage of apps until the API ended",
 		"keys that sign JWTs until the API ended",
 		"keys of issuers until the API ended",
 	}
-	least := append(append(append([]string{}, all[:3]...), all[4:6]...), all[8:]...)
+	least := append(append(append([]string{}, all[:3]...), all[4:6]...), all[9:]...)
 	for name, c := range map[string]struct {
 		manager *manager
 		want    []string
 	}{
-		"all":   {&manager{services: &services{cluster: &live.Cluster{}, hooks: &hooks{}}, certificates: &certwatcher.CertWatcher{}, config: &config.Manager{}}, all},
+		"all":   {&manager{services: &services{cluster: &live.Cluster{}, hooks: &hooks{}}, certificates: &certwatcher.CertWatcher{}, config: &config.Manager{Storage: config.Storage{UsageCluster: "local"}}}, all},
 		"least": {&manager{services: &services{cluster: &live.Cluster{}}, config: &config.Manager{}}, least},
 	} {
 		var got []string

@@ -25,12 +25,14 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/internal/config"
+	"github.com/kubeop/kubeop/internal/fence"
 	"github.com/kubeop/kubeop/internal/kms"
 	"github.com/kubeop/kubeop/internal/manager/api"
 	"github.com/kubeop/kubeop/internal/manager/leader"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/oidc"
 	"github.com/kubeop/kubeop/internal/manager/readiness"
+	"github.com/kubeop/kubeop/internal/manager/sampler"
 	"github.com/kubeop/kubeop/internal/manager/signing"
 	"github.com/kubeop/kubeop/internal/store"
 )
@@ -44,6 +46,7 @@ type services struct {
 	issuers      *oidc.Issuers
 	leader       *leader.Elector
 	hooks        *hooks
+	sampler      *sampler.Follower
 	pods         corev1client.PodsGetter
 }
 
@@ -82,6 +85,7 @@ func openServices(ctx context.Context, c *config.Manager, cluster *rest.Config) 
 	return &services{
 		store: opened, cluster: objects, repositories: written, issuers: issuers, hooks: hooks, pods: pods,
 		signing: &signing.Keys{Issuer: cmp.Or(c.PublicURL, "kubeop-manager"), File: c.KeyFile, Store: opened, Now: time.Now},
+		sampler: &sampler.Follower{Cluster: c.UsageCluster, Store: opened, Config: cluster, Clocks: fence.SystemClock()},
 		leader:  &leader.Elector{Leads: opened, Log: ctrl.Log.WithName("leader")},
 	}, nil
 }
@@ -94,6 +98,9 @@ func (s *services) readiness(c *config.Manager) *readiness.Checks {
 	}
 	checks.Add("store", s.store.Ping)
 	checks.Add("caches", s.cluster.Following)
+	if c.UsageCluster != "" {
+		checks.Add("usage", s.sampler.Check)
+	}
 	for _, url := range s.issuers.URLs() {
 		checks.Add("issuer "+url, func(context.Context) error { return s.issuers.Check(url) })
 	}
@@ -119,7 +126,7 @@ func (s *services) handler(c *config.Manager, checks *readiness.Checks, registry
 	}
 	return api.New(api.Options{
 		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: checks, Store: s.store, Signing: s.signing, Issuers: s.issuers, Owners: s.cluster.Owners,
-		Live: &live.Operations{Index: s.cluster.Index, Synced: s.cluster.Synced}, Repositories: s.repositories, Pods: s.pods, Webhooks: s.hooks.api(),
+		Live: &live.Operations{Index: s.cluster.Index, Measured: c.UsageCluster, Synced: s.cluster.Synced}, Repositories: s.repositories, Pods: s.pods, Webhooks: s.hooks.api(),
 		RequestsPerSecond: c.RequestsPerSecond, Burst: c.Burst, Proxies: proxies, Now: time.Now,
 	})
 }

@@ -41,7 +41,7 @@ func (s *Stage) StartManager(ctx context.Context) (*Manager, error) {
 	m := &Manager{URL: "http://" + addresses[0], Log: s.Path("manager.log")}
 	m.process = process{name: "manager", program: s.bin.manager, log: m.Log, health: addresses[1], env: []string{
 		"KUBECONFIG=" + kubeconfig, "API_ADDR=" + addresses[0], "HEALTH_ADDR=" + addresses[1], "DATA_DIR=" + data, "DRAIN_DELAY=0s", "LOG_FORMAT=console",
-		"OPERATOR_NAMESPACE=" + Namespace, "ALLOWED_ADDRESSES=" + allowed,
+		"OPERATOR_NAMESPACE=" + Namespace, "ALLOWED_ADDRESSES=" + allowed, "USAGE_CLUSTER=local",
 	}}
 	s.manager = m
 	if err := m.process.start(ctx); err != nil {
@@ -60,7 +60,7 @@ func (s *Stage) StartManager(ctx context.Context) (*Manager, error) {
 // managerAccount makes the account of the manager and its rights as the chart does, without its pod.
 func (s *Stage) managerAccount(ctx context.Context) error {
 	rendered, err := s.Helm(ctx, "template", release, filepath.Join(s.root, "charts", "kubeop"), "--namespace", Namespace, "--show-only", "templates/manager.yaml",
-		"--set", "manager.enabled=true", "--set", "manager.plainHTTP=true", "--set", "manager.git.secrets={"+platformSecret+",acme-git}")
+		"--set", "manager.enabled=true", "--set", "manager.plainHTTP=true", "--set", "manager.usage.enabled=true", "--set", "manager.git.secrets={"+platformSecret+",acme-git}")
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sethvargo/go-envconfig"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // OperationTimeout is how long an operation of the management API may take. It is less than what the server waits for an answer, and than GRACEFUL_TIMEOUT, so that a late
@@ -46,12 +47,14 @@ type Manager struct {
 	GracefulTimeout time.Duration `env:"GRACEFUL_TIMEOUT, default=20s"`
 }
 
-// Storage is where the manager keeps what it has, besides DataDir.
+// Storage is what the manager keeps, and where, besides DataDir.
 type Storage struct {
 	// DatabaseURL is the URL of a PostgreSQL database that has the store, for one manager or several. "": the file manager.db in DataDir has it, for one.
 	DatabaseURL Secret `env:"DATABASE_URL"`
 	// CacheDir has what was fetched of Git repositories, which may be lost. "" is a folder in DataDir.
 	CacheDir string `env:"CACHE_DIR"`
+	// UsageCluster is the name under which it measures what the apps of the cluster use, a DNS label. "": it measures nothing.
+	UsageCluster string `env:"USAGE_CLUSTER"`
 }
 
 // Secret is a text that package fmt, encoding/json and loggers hide.
@@ -117,6 +120,9 @@ func (c *Manager) check() error {
 		return fmt.Errorf("DRAIN_DELAY is %s; it may be 0s to 5m", c.DrainDelay)
 	case c.GracefulTimeout <= OperationTimeout || c.GracefulTimeout > 5*time.Minute:
 		return fmt.Errorf("GRACEFUL_TIMEOUT is %s; it must be more than the %s that an operation may take, and at most 5m", c.GracefulTimeout, OperationTimeout)
+	}
+	if faults := validation.IsDNS1123Label(c.UsageCluster); c.UsageCluster != "" && len(faults) > 0 {
+		return fmt.Errorf("USAGE_CLUSTER is %q: %s", c.UsageCluster, faults[0])
 	}
 	_, proxies := c.Proxies()
 	_, allowed := c.Allowed()

@@ -1,5 +1,5 @@
-// Package store is the database of the manager: tokens, the code for the first administrator, encrypted keys, the answers for Idempotency-Keys, and
-// the audit log. Tenants, projects and apps are never in it, because Git and the cluster have them.
+// Package store is the database of the manager: tokens, the code for the first administrator, encrypted keys, the answers for Idempotency-Keys, the
+// audit log, and what apps used. Tenants, projects and apps are never in it, because Git and the cluster have them.
 package store
 
 import (
@@ -17,6 +17,8 @@ var (
 	ErrTooMany = errors.New("the tenant has too many valid tokens")
 	// ErrTooOften is returned if a tenant got MaxTokensOfDay tokens in the last day.
 	ErrTooOften = errors.New("the tenant got too many tokens in a day")
+	// ErrMeasured is returned for amounts of meters that were measured in their cluster and hour.
+	ErrMeasured = errors.New("this was measured in the cluster itself")
 )
 
 // The limits of what callers can store: the valid tokens of a tenant, the tokens that a tenant gets in a day, even if they are revoked at once, and
@@ -133,18 +135,19 @@ type Store interface {
 	Database
 }
 
-// Records stores requests, events, and what webhooks need.
+// Records stores requests, events, what webhooks need, and what apps used.
 type Records interface {
 	Requests
 	Audit
 	Sweeper
 	Webhooks
+	Usage
 }
 
 // Sweeper deletes what nobody needs any more.
 type Sweeper interface {
-	// Sweep deletes tokens that ended more than KeepEnded ago, with the events about them. It deletes requests that expired, and requests of tokens
-	// that ended. Events about tenants, projects and apps stay.
+	// Sweep deletes tokens that ended more than KeepEnded ago, with the events about them. It deletes requests that expired, requests of tokens
+	// that ended, and usage that is older than KeepUsage. Events about tenants, projects and apps stay.
 	Sweep(ctx context.Context, now time.Time) error
 }
 

@@ -18,6 +18,7 @@ const (
 	Apps     Resource = "apps"
 	Logs     Resource = "logs"
 	Webhooks Resource = "webhooks"
+	Usage    Resource = "usage"
 
 	Read   Verb = "read"
 	Create Verb = "create"
@@ -82,4 +83,9 @@ var table = map[Resource]map[Verb]roles{
 	},
 	// What the pods of an app write.
 	Logs: {Read: only(Roles...)},
+	// What apps use. Who pays for it does not write it.
+	Usage: {
+		Read:   only(Roles...),
+		Create: only(Admin),
+	},
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/request"
 	"github.com/kubeop/kubeop/internal/manager/signing"
 	"github.com/kubeop/kubeop/internal/manager/tokens"
+	"github.com/kubeop/kubeop/internal/manager/usage"
 	"github.com/kubeop/kubeop/internal/manager/webhooks"
 	"github.com/kubeop/kubeop/internal/manager/writes"
 	"github.com/kubeop/kubeop/internal/store"
@@ -95,6 +96,7 @@ func New(o Options) (http.Handler, error) {
 		return changes.Allowed(ctx, verb, writes.Object(of))
 	}
 	(&history.Operations{Repositories: o.Repositories, Allowed: allowed, OfPlatform: writes.OfPlatform}).Register(operations)
+	(&usage.Operations{Store: o.Store, Cluster: o.Live.Measured, Has: o.Live.Tenant, Now: o.Now}).Register(operations)
 	(&logs.Operations{Pods: o.Pods, Allowed: o.Live.Logs}).Register(operations)
 	if err := serveDocument(mux, operations.OpenAPI()); err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func newCluster(t *testing.T) (m *manager, cluster *index.Index, synced *error) 
 	}
 	handler, err := New(Options{
 		Log: logr.Discard(), Registry: m.registry, Checks: noChecks(), Store: m.store, Signing: m.signing, Issuers: m.issuers, Owners: m.owners, RequestsPerSecond: 10_000, Burst: 10_000, Now: func() time.Time { return m.now },
-		Live: &live.Operations{Index: cluster, Synced: func(context.Context) error { return *synced }},
+		Live: &live.Operations{Index: cluster, Measured: "local", Synced: func(context.Context) error { return *synced }},
 	})
 	if err != nil {
 		t.Fatal(err)

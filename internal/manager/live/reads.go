@@ -17,6 +17,8 @@ import (
 // Operations are the operations of this package.
 type Operations struct {
 	Index *index.Index
+	// Measured is the name under which the usage of the cluster is measured, "" if it is not.
+	Measured string
 	// Synced returns an error until the cluster was read.
 	Synced func(context.Context) error
 

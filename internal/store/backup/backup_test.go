@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/big"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubeop/kubeop/internal/meter"
 	"github.com/kubeop/kubeop/internal/store"
 	"github.com/kubeop/kubeop/internal/store/backup"
 	"github.com/kubeop/kubeop/internal/store/database"
@@ -63,6 +65,9 @@ func used(t *testing.T, db *database.DB) *sqlstore.Store {
 		_, err = s.BeginRequest(t.Context(), store.Request{Caller: "t1", Key: key, Hash: []byte("h"), Created: now, Expires: now.Add(time.Hour)})
 		check(err)
 	}
+	check(s.AddMinute(t.Context(), store.Minute{Cluster: "local", Begin: now, Groups: []meter.Group{meter.OfPods}, Used: map[store.Place]store.Amounts{
+		{Tenant: "acme", Project: "shop", App: "web", Cluster: "local"}: {meter.Pods: meter.Of(big.NewInt(60), 0)},
+	}}))
 	check(s.FinishRequest(t.Context(), store.Request{Caller: "t1", Key: "answered", Hash: []byte("h"), Answer: []byte("\x00")}, store.Event{At: now, Action: "x"}))
 	return s
 }

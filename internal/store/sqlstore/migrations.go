@@ -113,4 +113,28 @@ var migrations = [][2]string{
 		object TEXT PRIMARY KEY,
 		state  TEXT NOT NULL
 	) STRICT;`},
+	{"usage", `CREATE TABLE usage_places (
+		id      INTEGER PRIMARY KEY AUTOINCREMENT,
+		tenant  TEXT NOT NULL,
+		project TEXT NOT NULL,
+		app     TEXT NOT NULL,
+		cluster TEXT NOT NULL,
+		last    INTEGER NOT NULL,
+		UNIQUE (tenant, project, app, cluster)
+	) STRICT;
+	CREATE INDEX usage_places_by_last ON usage_places (last);
+	CREATE TABLE usage_hours (
+		place   INTEGER NOT NULL,
+		hour    INTEGER NOT NULL,
+		amounts TEXT NOT NULL,
+		PRIMARY KEY (place, hour)
+	) STRICT;
+	CREATE INDEX usage_hours_by_hour ON usage_hours (hour);
+	CREATE TABLE usage_covered (
+		hour        INTEGER NOT NULL,
+		cluster     TEXT NOT NULL,
+		meter_group TEXT NOT NULL,
+		minutes     INTEGER NOT NULL,
+		PRIMARY KEY (hour, cluster, meter_group)
+	) STRICT;`},
 }

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -32,7 +33,8 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 			return fmt.Errorf("removing what ended: %w", err)
 		}
 	}
-	return s.sweepWebhooks(ctx, now)
+	// Webhooks wait for this, so nothing else keeps them from it.
+	return errors.Join(s.sweepUsage(ctx, now), s.sweepWebhooks(ctx, now))
 }
 
 // sweepWebhooks deletes messages for deleted webhooks that were written during the deletion, and secrets that no longer sign. It makes messages due
@@ -52,6 +54,21 @@ func (s *Store) sweepWebhooks(ctx context.Context, now time.Time) error {
 	})
 	if err != nil {
 		return fmt.Errorf("removing what is left of webhooks: %w", err)
+	}
+	return nil
+}
+
+// sweepUsage deletes usage that is older than KeepUsage, and then places that have no newer usage.
+func (s *Store) sweepUsage(ctx context.Context, now time.Time) error {
+	for _, statement := range []string{
+		`DELETE FROM usage_hours WHERE (place, hour) IN (SELECT place, hour FROM usage_hours WHERE hour <= ?1 LIMIT ?2)`,
+		`DELETE FROM usage_covered WHERE (hour, cluster, meter_group) IN (SELECT hour, cluster, meter_group FROM usage_covered WHERE hour <= ?1 LIMIT ?2)`,
+		// The outer comparison keeps a place that is used again meanwhile.
+		`DELETE FROM usage_places WHERE last <= ?1 AND id IN (SELECT id FROM usage_places WHERE last <= ?1 LIMIT ?2)`,
+	} {
+		if err := s.sweep(ctx, micros(now.Add(-store.KeepUsage)), []string{statement}); err != nil {
+			return fmt.Errorf("removing old usage: %w", err)
+		}
 	}
 	return nil
 }

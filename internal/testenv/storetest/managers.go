@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubeop/kubeop/internal/meter"
 	"github.com/kubeop/kubeop/internal/store"
 )
 
@@ -36,6 +38,7 @@ var managers = map[string]func(*testing.T, [2]store.Store){
 	"an answer is kept once, with its event":              oneAnswer,
 	"what is removed by several at once is removed":       sweptAtOnce,
 	"many senders claim messages, each once and in order": manyClaim,
+	"of two who measure a minute one counts":              measuredAtOnce,
 	"writers at the same time lose nothing, nor deadlock": manyWriters,
 }
 
@@ -270,5 +273,35 @@ func manyWriters(t *testing.T, both [2]store.Store) {
 	}
 	if len(recorded) != 240 {
 		t.Errorf("%d writes are recorded", len(recorded))
+	}
+}
+
+// measuredAtOnce: two managers that both take themselves for the leader, and callers meanwhile.
+func measuredAtOnce(t *testing.T, both [2]store.Store) {
+	const times = 60
+	var others sync.WaitGroup
+	others.Go(func() {
+		for i := range 20 {
+			used := store.Used{Place: at("acme/shop/web/local"), Hour: hour, Amounts: store.Amounts{"gpu": meter.Of(big.NewInt(int64(i)), 0)}}
+			if _, err := both[i%2].SetUsage(t.Context(), []store.Used{used}, []store.Event{eventOf("acme", "usage")}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	atOnce(2*times, both, func(i int, s store.Store) {
+		m := store.Minute{Cluster: "local", Begin: hour.Add(time.Duration(i/2) * time.Minute), Groups: []meter.Group{meter.OfPods}, Used: map[store.Place]store.Amounts{
+			at("acme/shop/web/local"): {meter.Pods: meter.Of(big.NewInt(15), 1)}, at(fmt.Sprintf("acme/shop/app%d/local", i/20)): {meter.Pods: meter.Of(big.NewInt(1), 0)},
+		}}
+		if err := s.AddMinute(t.Context(), m); err != nil {
+			t.Error(err)
+		}
+	})
+	others.Wait()
+	got := usageOf(t, both[0], store.UsageQuery{})
+	if len(got) != 7 || got[0] != "acme/shop/app0/local 12:00 pods=10" || got[6] != "acme/shop/web/local 12:00 gpu=19 pods=90" {
+		t.Errorf("%q", got)
+	}
+	if diff := cmp.Diff([]string{"local pods 12:00 fffffffffffffff"}, coveredOf(t, both[1])); diff != "" {
+		t.Errorf("-want +covered:\n%s", diff)
 	}
 }

@@ -42,6 +42,13 @@ func Run(t *testing.T, open func(*testing.T) store.Store) {
 		"a tenant gets at most so many tokens in a day":               tokensOfDay,
 		"of requests without an answer the newest stay":               unanswered,
 		"what no database can keep is kept in part":                   strangeText,
+		"a minute of usage is added once":                             minutes,
+		"usage is listed by place and hour":                           usageIsListed,
+		"usage that others measure is set":                            foreignUsage,
+		"a tenant whose usage is set has an event if it changed":      onlyWhatChanged,
+		"what was measured is not set":                                measuredStays,
+		"many places are measured":                                    manyPlaces,
+		"old usage is removed":                                        oldUsage,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)

@@ -1,0 +1,103 @@
+package sampler
+
+import (
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/manager/tally"
+	"github.com/kubeop/kubeop/internal/meter"
+)
+
+// thing is what uses something.
+type thing struct {
+	namespace, app string
+	rates          []tally.Rate
+	// began is since when it uses something: of a pod, something that the metrics API did not say.
+	began time.Time
+	// sampled is when the metrics API said it; of a pod, when it first did. Zero: never.
+	sampled time.Time
+}
+
+// things are those that use something now.
+type things struct {
+	all map[tally.Key]thing
+	// of has the keys of each namespace.
+	of map[string]map[tally.Key]bool
+	// apps has the names of the Apps that there are.
+	apps map[string]bool
+}
+
+func name(namespace, name string) string { return namespace + "/" + name }
+
+// labelled returns the app that an object says it is of.
+func labelled(object client.Object) string {
+	if _, is := object.(*v1alpha1.App); is {
+		return object.GetName()
+	}
+	return object.GetLabels()[v1alpha1.AppLabel]
+}
+
+// set says what a thing uses from now on, or since it began if it was not known before. What a pod used by the metrics API ends with it.
+func (s *Sampler) set(key tally.Key, is thing) {
+	now := s.clock.now()
+	if len(is.rates) == 0 {
+		before, has := s.things.all[key]
+		if !has {
+			return
+		}
+		delete(s.things.all, key)
+		if delete(s.things.of[before.namespace], key); len(s.things.of[before.namespace]) == 0 {
+			delete(s.things.of, before.namespace)
+		}
+		s.tally.Set(now, key, tally.Owner{})
+		if key.Group == meter.OfPods {
+			s.set(tally.Key{Group: meter.OfMetrics, Name: key.Name}, thing{})
+		}
+		return
+	}
+	if s.things.of[is.namespace] == nil {
+		s.things.of[is.namespace] = map[tally.Key]bool{}
+	}
+	before, has := s.things.all[key]
+	if has {
+		is.began = before.began
+		if is.sampled.IsZero() {
+			is.sampled = before.sampled
+		}
+	} else if is.began.IsZero() {
+		is.began = now
+	}
+	s.things.all[key], s.things.of[is.namespace][key] = is, true
+	if has {
+		s.tally.Set(now, key, s.ownerOf(is), is.rates...)
+	} else {
+		s.tally.SetSince(now, is.began, key, s.ownerOf(is), is.rates...)
+	}
+}
+
+// ownerOf returns whose a thing is: anybody may write a label, so it counts only if there is such an App.
+func (s *Sampler) ownerOf(is thing) tally.Owner {
+	if !s.things.apps[name(is.namespace, is.app)] {
+		return ownerOf(is.namespace, "")
+	}
+	return ownerOf(is.namespace, is.app)
+}
+
+// appear says that there is an App. It is said again whenever it changes.
+func (s *Sampler) appear(namespace, app string) {
+	if key := name(namespace, app); !s.things.apps[key] {
+		s.things.apps[key] = true
+		s.own(namespace)
+	}
+}
+
+// own finds the owners of what is in a namespace again, when an App came or went.
+func (s *Sampler) own(namespace string) {
+	now := s.clock.now()
+	for key := range s.things.of[namespace] {
+		is := s.things.all[key]
+		s.tally.Set(now, key, s.ownerOf(is), is.rates...)
+	}
+}

@@ -1,0 +1,251 @@
+// Package sampler measures what the apps of a cluster use. It follows pods, claims, Services and Apps by watches, asks the metrics API, and writes each minute to the store once it is certain that the
+// watches lived through it.
+package sampler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/fence"
+	"github.com/kubeop/kubeop/internal/manager/tally"
+	"github.com/kubeop/kubeop/internal/meter"
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+const (
+	// settling is how long after its end a minute is written: longer than it takes to find out that a connection is silent.
+	settling = 90 * time.Second
+	// mending is how long after the beginning of a watch it is taken for followed: what was there before is read then.
+	mending = 30 * time.Second
+	// standing is for how long the time may stand still. If it did for longer, the process was stopped, and what happened meanwhile is not known.
+	standing = 10 * time.Second
+	// maxUnwritten is how many minutes are kept while the store fails. Then the oldest are lost.
+	maxUnwritten = 60
+)
+
+// Sampler measures a cluster. Its methods are safe for concurrent use.
+type Sampler struct {
+	// cluster is the name that it measures under.
+	cluster string
+	store   store.Usage
+	// synced reports whether all kinds were read once.
+	synced func() bool
+
+	mu     sync.Mutex
+	clock  *clock
+	tally  *tally.Tally
+	things things
+	// mended says since when a resource is followed. One that is not there is not followed.
+	mended  map[string]time.Time
+	sampled time.Time
+	// passed is until when the time passed, and resumed is when it last stood still until.
+	passed, resumed time.Time
+	// unwritten are the minutes that wait for the store, and lost is how many waited for too long.
+	unwritten []store.Minute
+	lost      int
+}
+
+// New returns a sampler that begins now, and knows of nothing.
+func New(cluster string, to store.Usage, clocks func() fence.Instant) *Sampler {
+	s := &Sampler{cluster: cluster, store: to, clock: newClock(clocks), mended: map[string]time.Time{}, synced: func() bool { return true }}
+	s.passed = s.clock.now()
+	s.tally = tally.New(s.passed)
+	s.things = things{all: map[tally.Key]thing{}, of: map[string]map[tally.Key]bool{}, apps: map[string]bool{}}
+	return s
+}
+
+// Put says how an object is now.
+func (s *Sampler) Put(object client.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !measurable(object.GetNamespace()) {
+		return
+	}
+	group, rates := ratesOf(object)
+	if _, is := object.(*v1alpha1.App); is {
+		s.appear(object.GetNamespace(), object.GetName())
+	}
+	s.set(tally.Key{Group: group, Name: name(object.GetNamespace(), object.GetName())}, thing{namespace: object.GetNamespace(), app: labelled(object), rates: rates})
+}
+
+// Delete says that an object is gone.
+func (s *Sampler) Delete(object client.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	group, _ := ratesOf(object)
+	s.set(tally.Key{Group: group, Name: name(object.GetNamespace(), object.GetName())}, thing{})
+	if _, is := object.(*v1alpha1.App); is {
+		delete(s.things.apps, name(object.GetNamespace(), object.GetName()))
+		s.own(object.GetNamespace())
+	}
+}
+
+// Lost says that a resource is not followed, and may not have been for as long as is said.
+func (s *Sampler) Lost(kind string, silent time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mended, kind)
+	for group, needed := range needs {
+		if slices.Contains(needed, kind) {
+			s.tally.Break(group, s.clock.now().Add(-silent))
+		}
+	}
+}
+
+// Followed says that a resource is followed again.
+func (s *Sampler) Followed(kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, is := s.mended[kind]; !is {
+		s.mended[kind] = s.clock.now()
+	}
+}
+
+// Pass has the time pass. It has to be called every second, and waits for nothing.
+func (s *Sampler) Pass(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	log := logr.FromContextOrDiscard(ctx)
+	if stood := s.clock.now().Sub(s.passed); stood > standing {
+		log.Info("The process was stopped, so what was used meanwhile is not known", "for", stood.String())
+		s.resume()
+	}
+	if s.clock.adopt() {
+		log.Info("The clock of the machine differs for long, so it is taken for right. The minutes that were not written are lost", "now", s.clock.now())
+		s.rebase()
+	}
+	now := s.clock.now()
+	s.passed = now
+	s.tally.Advance(now)
+	s.forgetSamples(now)
+	s.mend(now)
+	s.take(now)
+}
+
+// resume goes on after the process was stopped: the connections of watches may be silent since, and what they have was read late.
+func (s *Sampler) resume() {
+	now := s.clock.now()
+	for _, group := range meter.Groups {
+		s.tally.Break(group, s.passed)
+	}
+	for kind := range s.mended {
+		s.mended[kind] = now
+	}
+	s.resumed = now
+}
+
+// take takes the minutes of which nothing can turn out to be missing any more. It takes none while a silent connection could not be found out yet, because the process was stopped, and
+// while the clock of the machine differs: it may turn out that it is right, and that they were other minutes.
+func (s *Sampler) take(now time.Time) {
+	if s.clock.differs() || now.Sub(s.resumed) < settling {
+		s.lost += len(s.tally.Take(now.Add(-maxUnwritten * time.Minute)))
+		return
+	}
+	for _, m := range s.tally.Take(now.Add(-settling)) {
+		if groups := m.Groups(); len(groups) > 0 {
+			s.unwritten = append(s.unwritten, s.minute(m, groups))
+		}
+	}
+	if more := len(s.unwritten) - maxUnwritten; more > 0 {
+		s.unwritten, s.lost = s.unwritten[more:], s.lost+more
+	}
+}
+
+// Write writes what is certain. It waits for the store, and is for one goroutine.
+func (s *Sampler) Write(ctx context.Context) error {
+	for {
+		next, waiting := s.next()
+		if waiting == 0 {
+			return nil
+		}
+		if err := s.store.AddMinute(ctx, next); err != nil {
+			return fmt.Errorf("%d minutes wait: %w", waiting, err)
+		}
+		s.wrote(ctx, next)
+	}
+}
+
+// next returns the minute that is to be written next, and how many wait with it.
+func (s *Sampler) next() (m store.Minute, waiting int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.unwritten) == 0 {
+		return m, 0
+	}
+	return s.unwritten[0], len(s.unwritten)
+}
+
+// wrote forgets a minute that was written.
+func (s *Sampler) wrote(ctx context.Context, m store.Minute) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.unwritten) > 0 && s.unwritten[0].Begin.Equal(m.Begin) {
+		s.unwritten = s.unwritten[1:]
+	}
+	if s.lost > 0 {
+		logr.FromContextOrDiscard(ctx).Info("Minutes are lost, because they waited for too long", "minutes", s.lost)
+		s.lost = 0
+	}
+}
+
+// rebase goes on by the time of another clock.
+func (s *Sampler) rebase() {
+	now := s.clock.now()
+	s.tally.Rebase(now)
+	for kind := range s.mended {
+		s.mended[kind] = now
+	}
+	s.passed, s.resumed, s.sampled = now, now, now
+	for key, is := range s.things.all {
+		if key.Group == meter.OfMetrics {
+			is.sampled = now
+			s.things.all[key] = is
+		}
+	}
+}
+
+// mend begins to measure groups of which all that they need is followed for long enough.
+func (s *Sampler) mend(now time.Time) {
+	if !s.synced() {
+		return
+	}
+	for group, needed := range needs {
+		mended := true
+		for _, kind := range needed {
+			since, is := s.mended[kind]
+			mended = mended && is && now.Sub(since) >= mending
+		}
+		if mended {
+			s.tally.Mend(now, group)
+		}
+	}
+}
+
+func (s *Sampler) minute(m *tally.Minute, groups []meter.Group) store.Minute {
+	used := map[store.Place]store.Amounts{}
+	for owner, amounts := range m.Amounts() {
+		used[store.Place{Tenant: owner.Tenant, Project: owner.Project, App: owner.App, Cluster: s.cluster}] = amounts
+	}
+	return store.Minute{Cluster: s.cluster, Begin: m.Begin, Groups: groups, Used: used}
+}
+
+// Following returns why something is not measured. That the metrics API is not served is no reason.
+func (s *Sampler) Following() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []error
+	for _, kind := range []string{apps, pods, claims, services} {
+		if _, is := s.mended[kind]; !is {
+			all = append(all, fmt.Errorf("%s are not followed", kind))
+		}
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,76 @@
+// Package usage has the operations about what apps use.
+package usage
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/kubeop/kubeop/internal/manager/auth"
+	"github.com/kubeop/kubeop/internal/manager/page"
+	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+// Operations are those of this package.
+type Operations struct {
+	Store store.Usage
+	// Cluster is the one that kubeop measures, "" if it measures none.
+	Cluster string
+	// Has returns nil if there is a tenant, and what to answer if not.
+	Has func(ctx context.Context, tenant string) error
+	Now func() time.Time
+}
+
+// Amount is how much of a meter was used.
+type Amount struct {
+	Name   string `json:"name" example:"cpu.requested"`
+	Unit   string `json:"unit,omitempty" doc:"Of meters that kubeop measures." example:"core-seconds"`
+	Amount string `json:"amount" doc:"A decimal, which is exact." example:"1800.5"`
+	// Missing marks what would look like less use.
+	Missing int `json:"missing,omitempty" doc:"In how many minutes from from to until it was not measured. What was used in them is not in the amount."`
+}
+
+// Usage is what was used at one place within a time.
+type Usage struct {
+	Tenant  string    `json:"tenant"`
+	Project string    `json:"project"`
+	App     string    `json:"app" doc:"Empty for what belongs to the project, and to none of its apps."`
+	Cluster string    `json:"cluster"`
+	From    time.Time `json:"from"`
+	Until   time.Time `json:"until"`
+	Meters  []Amount  `json:"meters" nullable:"false" doc:"By name. A meter that is not there has the amount 0."`
+}
+
+// Gap is a time in which something was not measured all the time.
+type Gap struct {
+	Cluster string    `json:"cluster"`
+	Meters  []string  `json:"meters" nullable:"false" doc:"The meters that were not measured. storage stands for that of all classes."`
+	From    time.Time `json:"from"`
+	Until   time.Time `json:"until"`
+	Minutes int       `json:"minutes" doc:"In how many minutes from from to until."`
+}
+
+// Page is a page of usage, with the gaps of all pages.
+type Page struct {
+	page.List[Usage]
+	Gaps []Gap `json:"gaps,omitempty" doc:"Where something was not measured, as exact as step. They are on the first page."`
+}
+
+type answer[T any] struct{ Body T }
+
+// Register registers the operations.
+func (o *Operations) Register(api huma.API) {
+	huma.Register(api, huma.Operation{
+		OperationID: "listUsage", Method: http.MethodGet, Path: "/v1/usage", Summary: "What apps used, by tenant, project, app, cluster and time",
+		Description: "Amounts are sums over time: of an app that requests half a core for an hour, cpu.requested is 1800 core-seconds. What was not measured is told as a gap, and never guessed.",
+		Tags:        []string{"Usage"}, Security: auth.Required, Errors: problem.Statuses(http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound),
+	}, o.list)
+	huma.Register(api, huma.Operation{
+		OperationID: "setUsage", Method: http.MethodPost, Path: "/v1/usage", Summary: "What others measured, to be set and not added", DefaultStatus: http.StatusOK,
+		Description: "An amount is that of a meter within a whole hour. It is set, and not added: sent again it changes nothing, and another one replaces it.",
+		Tags:        []string{"Usage"}, Security: auth.Required, Errors: problem.Statuses(http.StatusBadRequest, http.StatusForbidden, http.StatusConflict),
+	}, o.set)
+}
