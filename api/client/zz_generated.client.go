@@ -1325,6 +1325,18 @@ type CreateWebhookParams struct {
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
+// GetWebhookParams defines parameters for GetWebhook.
+type GetWebhookParams struct {
+	// IfNoneMatch ETags of answers that the caller has. If it is one of these, the answer is 304 without a body.
+	IfNoneMatch string `json:"If-None-Match,omitempty,omitzero"`
+}
+
+// PatchWebhookParams defines parameters for PatchWebhook.
+type PatchWebhookParams struct {
+	// IfMatch ETags of the webhook that the caller saw, or *. If it is none of them any more, the answer is 409.
+	IfMatch string `json:"If-Match,omitempty,omitzero"`
+}
+
 // ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
 type ListWebhookDeliveriesParams struct {
 	// Limit How many items to answer at most.
@@ -1795,14 +1807,16 @@ func (c *Client) DeleteWebhook(ctx context.Context, id string) (*Answer[struct{}
 }
 
 // GetWebhook calls GET /v1/webhooks/{id}: A webhook.
-func (c *Client) GetWebhook(ctx context.Context, id string) (*Answer[Webhook], error) {
-	r := c.request(http.MethodGet, fmt.Sprintf("/v1/webhooks/%s", url.PathEscape(id)))
+func (c *Client) GetWebhook(ctx context.Context, id string, params GetWebhookParams) (*Answer[Webhook], error) {
+	r := c.request(http.MethodGet, fmt.Sprintf("/v1/webhooks/%s", url.PathEscape(id))).
+		header("If-None-Match", params.IfNoneMatch)
 	return send[Webhook](ctx, r)
 }
 
 // PatchWebhook calls PATCH /v1/webhooks/{id}: Other fields for a webhook.
-func (c *Client) PatchWebhook(ctx context.Context, id string, body PatchWebhookJSONRequestBody) (*Answer[Webhook], error) {
+func (c *Client) PatchWebhook(ctx context.Context, id string, params PatchWebhookParams, body PatchWebhookJSONRequestBody) (*Answer[Webhook], error) {
 	r := c.request(http.MethodPatch, fmt.Sprintf("/v1/webhooks/%s", url.PathEscape(id))).
+		header("If-Match", params.IfMatch).
 		json(body)
 	return send[Webhook](ctx, r)
 }

@@ -101,6 +101,7 @@ func (s *services) readiness(c *config.Manager) *readiness.Checks {
 	if c.UsageCluster != "" {
 		checks.Add("usage", s.sampler.Check)
 	}
+	s.hooks.check(checks)
 	for _, url := range s.issuers.URLs() {
 		checks.Add("issuer "+url, func(context.Context) error { return s.issuers.Check(url) })
 	}

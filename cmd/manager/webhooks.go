@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/changes"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/outbox"
+	"github.com/kubeop/kubeop/internal/manager/readiness"
 	"github.com/kubeop/kubeop/internal/manager/webhooks"
 	"github.com/kubeop/kubeop/internal/store"
 )
@@ -72,6 +73,13 @@ func (h *hooks) api() *webhooks.Operations {
 func (h *hooks) register(registry prometheus.Registerer) {
 	if h != nil {
 		registry.MustRegister(h.sender.Metrics)
+	}
+}
+
+// check adds to what /readyz asks whether the secrets of webhooks can be decrypted.
+func (h *hooks) check(checks *readiness.Checks) {
+	if h != nil {
+		checks.Add("webhook-secrets", h.sender.Check)
 	}
 }
 

@@ -22,7 +22,10 @@ const (
 	MaxParked    = 1000
 )
 
-// ParkedEvery is the minimum time between two events in the audit log about parked messages of a webhook.
+// KeepWebhooks is how long a webhook is kept whose tenant is gone.
+const KeepWebhooks = 30 * 24 * time.Hour
+
+// ParkedEvery is how often the audit log has an event about parked messages of one webhook, at most.
 const ParkedEvery = time.Hour
 
 // Webhook is an endpoint that gets messages.
@@ -30,8 +33,10 @@ type Webhook struct {
 	ID, Name string
 	// Tenant is the tenant whose messages it gets, "" for those of all tenants and of the platform, or OfEarlier of one.
 	Tenant string
-	URL    string
-	// Types are the types of messages that it gets: "app.*" is a whole group, "*" is all.
+	// TenantUID is the UID of that Tenant: another one of the same name has another UID. It is "" for the platform, and for webhooks of a manager that did not store it.
+	TenantUID string
+	URL       string
+	// Types are those of the messages that it gets: all of a group as "app.*", or all as "*".
 	Types []string
 	// Disabled is true if it gets no new messages; its waiting messages keep waiting. DisabledReason says why the manager disabled it, "" if somebody
 	// else did.
@@ -50,9 +55,27 @@ const earlier = "~"
 // OfEarlier returns whose the webhooks of a tenant are once another tenant of the same name was created: nobody's, so only administrators see them. They may say that it is the same tenant.
 func OfEarlier(tenant string) string { return earlier + tenant }
 
-// Enable ends that a webhook is disabled. One of an earlier tenant is that of the tenant with this name.
-func (w *Webhook) Enable() {
-	w.Disabled, w.DisabledReason, w.Tenant = false, "", strings.TrimPrefix(w.Tenant, earlier)
+// TenantRef is a Tenant of the cluster. The UID tells it from an earlier one of the same name. The zero TenantRef is the platform.
+type TenantRef struct {
+	Name, UID string
+	Created   time.Time
+}
+
+// TenantName returns the name of the tenant of a webhook, also of an earlier one, "" for the platform.
+func (w *Webhook) TenantName() string { return strings.TrimPrefix(w.Tenant, earlier) }
+
+// IsOf reports whether a webhook is of a tenant, and not of an earlier one of the same name. Of a webhook without TenantUID the times decide, which are of two clocks: one that is older than the
+// tenant, if only by a moment, counts as that of an earlier one.
+func (w *Webhook) IsOf(t TenantRef) bool {
+	if w.TenantUID == "" {
+		return w.Tenant == t.Name && !w.Created.Before(t.Created)
+	}
+	return w.Tenant == t.Name && w.TenantUID == t.UID
+}
+
+// Enable ends that a webhook is disabled, and gives it to a tenant: its own, or the one that has the name of the earlier tenant that it was of.
+func (w *Webhook) Enable(t TenantRef) {
+	w.Disabled, w.DisabledReason, w.Tenant, w.TenantUID = false, "", t.Name, t.UID
 }
 
 // Wants reports whether the webhook gets messages of a type.
@@ -72,9 +95,9 @@ type Message struct {
 	ID string
 	// Type is what happened, such as app.healthy.
 	Type string
-	// Tenant is whose it is, "" for the platform's.
-	Tenant string
-	// Object is the object of the event, such as app/acme/shop/web. Messages about one object are sent in order.
+	// Tenant is whose it is, "" for the platform's. Webhooks of a tenant get it only if they are of the Tenant with TenantUID, and those without a UID if they are of one with this name.
+	Tenant, TenantUID string
+	// Object is what it happened to, such as app/acme/shop/web: messages about one object are sent in their order.
 	Object string
 	At     time.Time
 	Body   []byte
@@ -128,6 +151,8 @@ type Outcome struct {
 	Claim string
 	// Expired parks what waits for the webhook since then or longer too, unless it is zero: the webhook has not answered for that long.
 	Expired time.Time
+	// Held is when the manager could not send the message for reasons of its own, zero if it did. What waits for the webhook is then tried for a day from about that time on.
+	Held time.Time
 	// GoneURL is the URL that says that it wants no more messages: the webhook is disabled, with Answer as the reason, if that is still its URL. "" if none says so.
 	GoneURL string
 }
@@ -193,10 +218,9 @@ type StateChange struct {
 	Object, From, To string
 	// Messages are about the change, in their order.
 	Messages []Message
-	// NewTenant is the name of a tenant that is new, and NewTenantAt when it was created. Webhooks of this name from before belonged to another tenant, or to the same one before the cluster was
-	// built anew. They are disabled, and those of OfEarlier from then on; each has an event.
-	NewTenant   string
-	NewTenantAt time.Time
+	// NewTenant is a tenant that is new, zero if none is. Webhooks of this name that are not of it belonged to another tenant, or to the same one before the cluster was built anew. They are
+	// disabled, and those of OfEarlier from then on; each has an event.
+	NewTenant TenantRef
 }
 
 // Observations stores the states of the objects of the cluster, so that webhooks get messages about what happened while no manager ran, and no message
@@ -207,4 +231,6 @@ type Observations interface {
 	// RecordChanges records changes, and enqueues their messages for all webhooks that want them, in one transaction. It skips a change if the stored
 	// state of the object is not From, because another manager recorded a change, and returns these objects.
 	RecordChanges(ctx context.Context, changes []StateChange) (conflicts []string, err error)
+	// SweepWebhooks deletes the webhooks whose tenants have not been among those that exist for KeepWebhooks, with an event each. It counts from when a webhook is first swept without its tenant.
+	SweepWebhooks(ctx context.Context, exist []TenantRef, now time.Time) error
 }

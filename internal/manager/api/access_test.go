@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kubeop/kubeop/internal/config"
+	"github.com/kubeop/kubeop/internal/manager/index"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/oidc"
 	"github.com/kubeop/kubeop/internal/manager/owners"
@@ -38,6 +39,8 @@ type manager struct {
 	owners   *owners.Owners
 	registry *prometheus.Registry
 	now      time.Time
+	// cluster is nil if the manager has none.
+	cluster *index.Index
 }
 
 func newManager(t *testing.T) *manager {

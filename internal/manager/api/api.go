@@ -115,7 +115,7 @@ func (o Options) registerWebhooks(api huma.API) {
 	if hooks == nil {
 		hooks = &webhooks.Operations{}
 	}
-	hooks.Store, hooks.Tenant, hooks.Now, hooks.Writes = o.Store, o.Live.Tenant, o.Now, webhooks.NewLimit(o.Now)
+	hooks.Store, hooks.Tenant, hooks.Now, hooks.Writes = o.Store, o.Live.TenantRef, o.Now, webhooks.NewLimit(o.Now)
 	hooks.Register(api)
 }
 

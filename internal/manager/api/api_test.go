@@ -181,7 +181,7 @@ func TestTheDocumentDescribesEveryOperation(t *testing.T) {
 			if len(operation.Security) > 0 {
 				expected = append(expected, "401", "503")
 			}
-			if operation.Responses["200"].Headers["ETag"] != nil {
+			if method == "get" && operation.Responses["200"].Headers["ETag"] != nil {
 				expected = append(expected, "304")
 			}
 			for _, status := range expected {

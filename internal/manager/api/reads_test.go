@@ -27,7 +27,7 @@ import (
 func newCluster(t *testing.T) (m *manager, cluster *index.Index, synced *error) {
 	t.Helper()
 	m, cluster, synced = newManager(t), index.New(), new(error)
-	m.registry = prometheus.NewRegistry()
+	m.registry, m.cluster = prometheus.NewRegistry(), cluster
 	var objects []client.Object
 	for _, tenant := range []string{"acme", "beta"} {
 		objects = append(objects, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: tenant}})

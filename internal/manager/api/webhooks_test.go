@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,10 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/internal/kms"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/outbox"
@@ -140,7 +144,7 @@ func TestAWebhookOfAnEarlierTenantIsOfNobody(t *testing.T) {
 	m := withWebhooks(t)
 	root, admin := m.holder("root", "admin"), m.holder("acme", "tenant:acme:admin")
 	made := read[hook](m, m.as(admin, "POST", "/v1/webhooks", wantedHook), http.StatusCreated)
-	anew := store.StateChange{Object: "tenant/acme", To: "1", NewTenant: "acme", NewTenantAt: m.now.Add(time.Minute)}
+	anew := store.StateChange{Object: "tenant/acme", To: "1", NewTenant: store.TenantRef{Name: "acme", UID: "2", Created: m.now.Add(time.Minute)}}
 	if _, err := m.store.RecordChanges(t.Context(), []store.StateChange{anew}); err != nil {
 		t.Fatal(err)
 	}
@@ -162,6 +166,95 @@ func TestAWebhookOfAnEarlierTenantIsOfNobody(t *testing.T) {
 	if got := read[hook](m, m.as(admin, "GET", at, ""), http.StatusOK); got.ID != made.ID {
 		t.Errorf("%+v", got)
 	}
+}
+
+// TestTheNextTenantSeesNoWebhookOfTheOneBefore, although nobody disabled it: of a manager that sends nothing, nobody does. When each was created, by two clocks, does not count.
+func TestTheNextTenantSeesNoWebhookOfTheOneBefore(t *testing.T) {
+	m := withWebhooks(t)
+	root, admin := m.holder("root", "admin"), m.holder("acme", "tenant:acme:admin")
+	create := func(uid string, created time.Time) string {
+		t.Helper()
+		apply(t, m.cluster, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", UID: types.UID(uid), CreationTimestamp: metav1.NewTime(created)}})
+		return read[hook](m, m.as(admin, "POST", "/v1/webhooks", wantedHook), http.StatusCreated).ID
+	}
+	listed := func(by string) (ids []string) {
+		t.Helper()
+		for _, w := range read[struct{ Items []hook }](m, m.as(by, "GET", "/v1/webhooks?tenant=acme", ""), http.StatusOK).Items {
+			ids = append(ids, w.ID)
+		}
+		return ids
+	}
+	first := create("1", m.now.Add(-time.Hour))
+	read[delivery](m, m.as(admin, "POST", "/v1/webhooks/"+first+"/ping", ""), http.StatusAccepted)
+	// The clock of the API server is a minute behind at first, and then ahead.
+	second := create("2", m.now.Add(-time.Minute))
+	apply(t, m.cluster, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", UID: "2", CreationTimestamp: metav1.NewTime(m.now.Add(time.Minute))}})
+	if got := listed(admin); !slices.Equal(got, []string{second}) {
+		t.Errorf("the new tenant has %q", got)
+	}
+	if got := listed(root); len(got) != 2 {
+		t.Errorf("administrators see %q", got)
+	}
+	at := "/v1/webhooks/" + first
+	for _, c := range [][3]string{
+		{"GET", ""}, {"GET", "/deliveries"}, {"PATCH", "", `{"disabled":false}`}, {"POST", "/rotate-secret", "{}"}, {"POST", "/ping"}, {"POST", "/deliveries/1/redeliver"}, {"DELETE", ""},
+	} {
+		if p := problemOf(t, m.as(admin, c[0], at+c[1], c[2])); p.Code != problem.NotFound {
+			t.Errorf("%s %s: %+v", c[0], c[1], p)
+		}
+	}
+	live.Forget(m.cluster, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}})
+	if got := listed(admin); len(got) > 0 {
+		t.Errorf("without a tenant there are %q", got)
+	}
+	if p := problemOf(t, m.as(root, "PATCH", at, `{"disabled":false}`)); p.Code != problem.Conflict {
+		t.Errorf("it is enabled for no tenant: %+v", p)
+	}
+	create("3", m.now)
+	read[hook](m, m.as(root, "PATCH", at, `{"disabled":false}`), http.StatusOK)
+	if got := listed(admin); !slices.Contains(got, first) || slices.Contains(got, second) {
+		t.Errorf("an administrator gave the first one to the tenant, which has %q", got)
+	}
+}
+
+// TestAWebhookIsChangedOnlyIfItIsAsTheCallerSawIt, if the caller says so.
+func TestAWebhookIsChangedOnlyIfItIsAsTheCallerSawIt(t *testing.T) {
+	m := withWebhooks(t)
+	admin := m.holder("acme", "tenant:acme:admin")
+	at := "/v1/webhooks/" + read[hook](m, m.as(admin, "POST", "/v1/webhooks", wantedHook), http.StatusCreated).ID
+	patch := func(match, name string) *httptest.ResponseRecorder {
+		t.Helper()
+		r := httptest.NewRequest(http.MethodPatch, at, strings.NewReader(`{"name":"`+name+`"}`))
+		r.Header.Set("Authorization", "Bearer "+admin)
+		r.Header.Set("If-Match", match)
+		answer := httptest.NewRecorder()
+		m.ServeHTTP(answer, r)
+		return answer
+	}
+	first := m.as(admin, "GET", at, "").Header().Get("ETag")
+	changed := patch(first, "one")
+	read[hook](m, changed, http.StatusOK)
+	second := changed.Header().Get("ETag")
+	if first == "" || second == first || second != m.as(admin, "GET", at, "").Header().Get("ETag") {
+		t.Errorf("the ETag is %s, and then %s", first, second)
+	}
+	known := httptest.NewRequest(http.MethodGet, at, nil)
+	known.Header = http.Header{"Authorization": {"Bearer " + admin}, "If-None-Match": {second}}
+	answer := httptest.NewRecorder()
+	if m.ServeHTTP(answer, known); answer.Code != http.StatusNotModified || answer.Body.Len() > 0 {
+		t.Errorf("to who has it is answered %d %s", answer.Code, answer.Body)
+	}
+	if p := problemOf(t, patch(first, "two")); p.Code != problem.Conflict {
+		t.Errorf("another version is changed: %+v", p)
+	}
+	if p := problemOf(t, patch("x", "two")); p.Code != problem.Invalid || p.Errors[0].Location != "header.If-Match" {
+		t.Errorf("without quotes: %+v", p)
+	}
+	if got := read[hook](m, m.as(admin, "GET", at, ""), http.StatusOK); got.Name != "one" {
+		t.Errorf("its name is %q", got.Name)
+	}
+	read[hook](m, patch(first+", "+second, "two"), http.StatusOK)
+	read[hook](m, patch("*", "three"), http.StatusOK)
 }
 
 // TestARequestAboutAWebhookIsMadeOnceForItsKey: sent again, it has the same answer, and its secret is not kept as plain text.

@@ -56,9 +56,14 @@ func newStage(t *testing.T) *stage {
 	return st
 }
 
+// hook stores a webhook of the tenant that has a name now, or of the platform.
 func (s *stage) hook(id, tenant string) {
 	s.Helper()
-	if err := s.store.CreateWebhook(s.Context(), store.Webhook{ID: id, Tenant: tenant, Types: []string{"*"}, Created: s.now, Secret: store.Sealed{Kind: store.KindWebhookSecret, ID: id, Data: []byte("x")}}, store.Event{}); err != nil {
+	of := &v1alpha1.Tenant{}
+	if err := s.cluster.Get(s.Context(), client.ObjectKey{Name: tenant}, of); tenant != "" && err != nil {
+		s.Fatal(err)
+	}
+	if err := s.store.CreateWebhook(s.Context(), store.Webhook{ID: id, Tenant: tenant, TenantUID: string(of.UID), Types: []string{"*"}, Created: s.now, Secret: store.Sealed{Kind: store.KindWebhookSecret, ID: id, Data: []byte("x")}}, store.Event{}); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -232,7 +237,8 @@ func TestWebhooksOfATenantThatIsGoneAreNotThoseOfTheNextOne(t *testing.T) {
 	if diff := cmp.Diff([]string{"tenant.deleted tenant/acme"}, s.told("first")); diff != "" {
 		t.Errorf("-want +told:\n%s", diff)
 	}
-	s.create(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", CreationTimestamp: metav1.NewTime(s.now)}}, &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}})
+	// The clock of the API server is ahead of that of the manager.
+	s.create(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", CreationTimestamp: metav1.NewTime(s.now.Add(2 * time.Second))}}, &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}})
 	s.hook("second", "acme")
 	s.watch()
 	if w, err := s.store.GetWebhook(t.Context(), "acme", "first"); !errors.Is(err, store.ErrNotFound) {
@@ -243,6 +249,67 @@ func TestWebhooksOfATenantThatIsGoneAreNotThoseOfTheNextOne(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"tenant.created tenant/acme", "project.created project/acme/shop"}, s.told("second")); diff != "" {
 		t.Errorf("-want +told:\n%s", diff)
+	}
+}
+
+// TestOfAnEarlierTenantTheNextOneLearnsNothing, also if the tenant was made anew while nobody watched: neither the names of what the earlier one had, nor that what has the same name was deleted.
+func TestOfAnEarlierTenantTheNextOneLearnsNothing(t *testing.T) {
+	s := newStage(t)
+	project := func(name string) *v1alpha1.Project {
+		return &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: name}}
+	}
+	claim := &v1alpha1.HostnameClaim{ObjectMeta: metav1.ObjectMeta{Name: "old.example.com"}, Spec: v1alpha1.HostnameClaimSpec{Hostname: "old.example.com", Tenant: "acme", Project: "old"}}
+	earlier := []client.Object{&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, project("old"), project("shop"), app("main@sha1:1", "Unknown", "Progressing"), claim}
+	s.create(earlier...)
+	s.watch()
+	s.hook("first", "acme")
+	for _, o := range earlier {
+		s.remove(o)
+	}
+	s.create(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, project("shop"))
+	s.hook("second", "acme")
+	s.watch()
+	s.remove(project("shop"))
+	s.watch()
+	for webhook, want := range map[string][]string{
+		"first": nil, "second": {"tenant.created tenant/acme", "project.created project/acme/shop", "project.deleted project/acme/shop"},
+		"all": {
+			"tenant.deleted tenant/acme", "tenant.created tenant/acme", "project.deleted project/acme/shop", "project.created project/acme/shop",
+			"project.deleted project/acme/old", "app.deleted app/acme/shop/web", "claim.deleted claim/old.example.com old.example.com", "project.deleted project/acme/shop",
+		},
+	} {
+		if diff := cmp.Diff(want, s.told(webhook)); diff != "" {
+			t.Errorf("%s: -want +told:\n%s", webhook, diff)
+		}
+	}
+}
+
+// TestWebhooksOfATenantThatStaysAwayAreRemoved after 30 days, and those of tenants that there are stay.
+func TestWebhooksOfATenantThatStaysAwayAreRemoved(t *testing.T) {
+	s := newStage(t)
+	gone := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	s.create(gone, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "beta"}})
+	s.watch()
+	s.hook("gone", "acme")
+	s.hook("stays", "beta")
+	s.remove(gone)
+	for _, c := range []struct {
+		after time.Duration
+		left  []string
+	}{{0, []string{"all", "gone", "stays"}}, {store.KeepWebhooks - time.Hour, []string{"all", "gone", "stays"}}, {2 * time.Hour, []string{"all", "stays"}}} {
+		s.now = s.now.Add(c.after)
+		s.watch()
+		all, err := s.store.ListWebhooks(t.Context(), "", "", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for _, w := range all {
+			left = append(left, w.ID)
+		}
+		if diff := cmp.Diff(c.left, left); diff != "" {
+			t.Errorf("-want +left:\n%s", diff)
+		}
 	}
 }
 

@@ -26,6 +26,8 @@ type state struct {
 	Version uint64 `json:"version,omitempty"`
 	// Generation increases when the spec changes.
 	Generation int64 `json:"generation,omitempty"`
+	// Tenant is the UID of the tenant that it is of, "" for a tenant, and if a manager observed it that did not keep the UID.
+	Tenant string `json:"tenant,omitempty"`
 	// Owner is the project of a claim, as acme/shop.
 	Owner string `json:"owner,omitempty"`
 	// Applied is the revision of an app that was applied last.
@@ -48,6 +50,14 @@ func (s state) text() (string, error) {
 	return string(text), err
 }
 
+// tenantUID returns the UID of the tenant that gets messages about it.
+func (s state) tenantUID(key subject) string {
+	if key.kind == "tenant" {
+		return s.UID
+	}
+	return s.Tenant
+}
+
 // data is what a message says of an object.
 type data struct {
 	Tenant   string `json:"tenant,omitempty"`
@@ -66,11 +76,13 @@ type happened struct {
 	kind string
 	at   time.Time
 	data data
+	// tenant is the UID of the tenant that it happened to. So what happened to an earlier tenant is nothing that the next one of its name learns.
+	tenant string
 }
 
-// compare returns the state of an object, and what happened to it since it was in another one; was is nil if it was not there. Events have the time of the object where it has one, and
-// otherwise now.
-func compare(key subject, object client.Object, was *state, now time.Time) (is state, all []happened) {
+// compare returns the state of an object, and what happened to it since it was in another one; was is nil if it was not there. tenant is the UID of the object's tenant, "" if it is not known.
+// Events have the time of the object where it has one, and otherwise now.
+func compare(key subject, object client.Object, tenant string, was *state, now time.Time) (is state, all []happened) {
 	if was != nil && was.UID != string(object.GetUID()) {
 		all, was = append(all, deleted(key, *was, now)...), nil
 	}
@@ -79,8 +91,11 @@ func compare(key subject, object client.Object, was *state, now time.Time) (is s
 		before = *was
 	}
 	is = before
-	is.UID = string(object.GetUID())
-	all = append(all, ofObject(key, object, was, &is, now)...)
+	is.UID, is.Tenant = string(object.GetUID()), cmp.Or(tenant, before.Tenant)
+	for _, h := range ofObject(key, object, was, &is, now) {
+		h.tenant = is.tenantUID(key)
+		all = append(all, h)
+	}
 	if is != before || behind(object, before) {
 		is.Version = versionOf(object)
 	}
@@ -103,7 +118,7 @@ func ofObject(key subject, object client.Object, was, is *state, now time.Time) 
 		is.Owner = o.Spec.Tenant + "/" + o.Spec.Project
 		if was == nil {
 			about.Tenant, about.Project = o.Spec.Tenant, o.Spec.Project
-			all = append(all, happened{eventtype.ClaimCreated, o.CreationTimestamp.Time, about})
+			all = append(all, happened{kind: eventtype.ClaimCreated, at: o.CreationTimestamp.Time, data: about})
 		}
 	case *v1alpha1.App:
 		return ofApp(o, about, is, now)
@@ -114,9 +129,9 @@ func ofObject(key subject, object client.Object, was, is *state, now time.Time) 
 		}
 		switch {
 		case was == nil:
-			all = append(all, happened{key.kind + ".created", object.GetCreationTimestamp().Time, about})
+			all = append(all, happened{kind: key.kind + ".created", at: object.GetCreationTimestamp().Time, data: about})
 		case was.Generation != is.Generation:
-			all = append(all, happened{key.kind + ".updated", now, about})
+			all = append(all, happened{kind: key.kind + ".updated", at: now, data: about})
 		}
 	}
 	return all
@@ -130,7 +145,7 @@ func ofApp(a *v1alpha1.App, about data, is *state, now time.Time) (all []happene
 	about.URL = short(a.Status.URL)
 	if applied := a.Status.LastAppliedRevision; applied != "" && applied != is.Applied {
 		is.Applied = applied
-		all = append(all, happened{eventtype.AppApplied, now, about.at(applied)})
+		all = append(all, happened{kind: eventtype.AppApplied, at: now, data: about.at(applied)})
 	}
 	conditions := a.Status.Conditions
 	if back := meta.FindStatusCondition(conditions, v1alpha1.RemediatedCondition); back != nil && back.Reason == v1alpha1.RollbackSucceededReason {
@@ -138,7 +153,7 @@ func ofApp(a *v1alpha1.App, about data, is *state, now time.Time) (all []happene
 			is.RolledBack = at
 			failed := about.at(a.Status.LastAttemptedRevision)
 			failed.Message = short(back.Message)
-			all = append(all, happened{eventtype.AppRolledBack, back.LastTransitionTime.Time, failed})
+			all = append(all, happened{kind: eventtype.AppRolledBack, at: back.LastTransitionTime.Time, data: failed})
 		}
 	}
 	ready := meta.FindStatusCondition(conditions, v1alpha1.ReadyCondition)
@@ -158,7 +173,7 @@ func ofApp(a *v1alpha1.App, about data, is *state, now time.Time) (all []happene
 	if verdict == failed {
 		about.Reason, about.Message = ready.Reason, short(ready.Message)
 	}
-	return append(all, happened{kind, now, about})
+	return append(all, happened{kind: kind, at: now, data: about})
 }
 
 // deleted returns that an object is gone.
@@ -167,7 +182,7 @@ func deleted(key subject, was state, now time.Time) []happened {
 	if was.Owner != "" {
 		about.Tenant, about.Project, _ = strings.Cut(was.Owner, "/")
 	}
-	return []happened{{key.kind + ".deleted", now, about}}
+	return []happened{{key.kind + ".deleted", now, about, was.tenantUID(key)}}
 }
 
 // at returns the data with a revision, and its commit if it has one.

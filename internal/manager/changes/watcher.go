@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/internal/manager/eventtype"
 	"github.com/kubeop/kubeop/internal/store"
 )
@@ -192,10 +193,32 @@ func (w *Watcher) round(ctx context.Context, everything bool) error {
 			return err
 		}
 	}
-	if _, has := w.observed[baseline]; has {
-		return nil
+	if _, has := w.observed[baseline]; !has {
+		return w.record(ctx, []store.StateChange{{Object: baseline, To: "1"}})
 	}
-	return w.record(ctx, []store.StateChange{{Object: baseline, To: "1"}})
+	if everything {
+		w.sweep(ctx)
+	}
+	return nil
+}
+
+// sweep has the store delete webhooks whose tenants have been gone for long. A tenant is there until its deletion was recorded. Messages do not depend on it, so a failure is only logged.
+func (w *Watcher) sweep(ctx context.Context) {
+	var exist []store.TenantRef
+	for key, text := range w.observed {
+		s, is := subjectAt(key), state{}
+		if s.kind != "tenant" {
+			continue
+		}
+		if err := json.Unmarshal([]byte(text), &is); err != nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "Reading the state of a tenant. No webhook is removed", "tenant", s.path)
+			return
+		}
+		exist = append(exist, store.TenantRef{Name: s.path, UID: is.UID})
+	}
+	if err := w.Store.SweepWebhooks(ctx, exist, w.Now()); err != nil && ctx.Err() == nil {
+		logr.FromContextOrDiscard(ctx).Error(err, "Removing webhooks whose tenants are gone")
+	}
 }
 
 // addAll adds all objects of the cluster, and all with a state in the store.
@@ -307,8 +330,12 @@ func (w *Watcher) change(ctx context.Context, s subject, noticed bool) (store.St
 		return c, nil
 	default:
 		delete(w.missing, s)
+		tenant, err := w.tenantUID(ctx, s, object)
+		if err != nil {
+			return c, err
+		}
 		var is state
-		is, all = compare(s, object, was, w.Now())
+		is, all = compare(s, object, tenant, was, w.Now())
 		if c.To, err = is.text(); err != nil {
 			return c, err
 		}
@@ -320,7 +347,23 @@ func (w *Watcher) change(ctx context.Context, s subject, noticed bool) (store.St
 	return c, nil
 }
 
-// confirmed reports whether an object has been missing, or older than observed, for so long that the caches cannot be behind any more.
+// tenantUID returns the UID of the tenant of an object, "" if there is no such tenant, and for a tenant.
+func (w *Watcher) tenantUID(ctx context.Context, s subject, object client.Object) (string, error) {
+	name, _, _ := s.names()
+	switch o := object.(type) {
+	case *v1alpha1.Tenant:
+		return "", nil
+	case *v1alpha1.HostnameClaim:
+		name = o.Spec.Tenant
+	}
+	tenant := &v1alpha1.Tenant{}
+	if err := w.Reader.Get(ctx, client.ObjectKey{Name: name}, tenant); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading the tenant of %s: %w", s, err)
+	}
+	return string(tenant.GetUID()), nil
+}
+
+// confirmed reports whether an object has been missing, or older than it was observed, for long enough: the caches are not behind then.
 func (w *Watcher) confirmed(s subject) bool {
 	since, has := w.missing[s]
 	if !has {
@@ -339,14 +382,14 @@ func (w *Watcher) addMessages(ctx context.Context, c *store.StateChange, object 
 	now := w.Now()
 	for _, h := range all {
 		if h.kind == eventtype.TenantCreated {
-			c.NewTenant, c.NewTenantAt = h.data.Tenant, object.GetCreationTimestamp().Time
+			c.NewTenant = store.TenantRef{Name: h.data.Tenant, UID: string(object.GetUID()), Created: object.GetCreationTimestamp().Time}
 		}
 		id, body, err := eventtype.Encode(h.kind, h.at, h.data)
 		if err != nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "Leaving out a message to webhooks", "object", c.Object)
 			continue
 		}
-		// The time of the message is now, whenever the event happened.
-		c.Messages = append(c.Messages, store.Message{ID: id, Type: h.kind, Tenant: h.data.Tenant, Object: c.Object, At: now, Body: body})
+		// It waits from now on, whenever it happened.
+		c.Messages = append(c.Messages, store.Message{ID: id, Type: h.kind, Tenant: h.data.Tenant, TenantUID: h.tenant, Object: c.Object, At: now, Body: body})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Item is the answer about one object. Items are shared, and never change.
@@ -15,6 +16,9 @@ type Item struct {
 	Body []byte
 	// ETag is derived from Body.
 	ETag string
+	// UID and Created tell the object from an earlier one of the same name.
+	UID     string
+	Created time.Time
 }
 
 // Index has lists of items, by name.
@@ -42,7 +46,7 @@ func (x *Index) Put(name string, item *Item) {
 	l := x.list(name)
 	at, found := find(l.items, item.Name)
 	switch {
-	case found && l.items[at].ETag == item.ETag:
+	case found && l.items[at].ETag == item.ETag && l.items[at].UID == item.UID:
 		return
 	case found:
 		l.items[at] = item

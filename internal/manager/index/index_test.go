@@ -45,6 +45,17 @@ func TestThePagesOfAListAreInOrder(t *testing.T) {
 	}
 }
 
+// TestAnotherObjectOfTheSameNameIsAChange, also if the answer about it is the same.
+func TestAnotherObjectOfTheSameNameIsAChange(t *testing.T) {
+	x, next := New(), item("a", "1")
+	x.Put("l", item("a", "1"))
+	next.UID = "2"
+	x.Put("l", next)
+	if got := x.Get("l", "a"); got != next {
+		t.Errorf("it is %+v", got)
+	}
+}
+
 func changesOf(changes []Change) string {
 	var all []string
 	for _, c := range changes {

@@ -3,21 +3,16 @@ package live
 import (
 	"bytes"
 	"net/http"
-	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/kubeop/kubeop/internal/manager/etag"
 	"github.com/kubeop/kubeop/internal/manager/index"
 	"github.com/kubeop/kubeop/internal/manager/page"
 )
 
-// Known is the part of a request in which the caller names the version that it already has.
-type Known struct {
-	IfNoneMatch string `header:"If-None-Match" maxLength:"1024" doc:"ETags of answers that the caller has. If it is one of these, the answer is 304 without a body."`
-}
-
-// answer writes a body that was encoded when its objects changed.
+// answer writes bodies that were encoded when their objects changed.
 type answer struct{ Body func(huma.Context) }
 
 type one struct {
@@ -26,8 +21,8 @@ type one struct {
 	Body         func(huma.Context)
 }
 
-// answerOf answers with an item, or with the status that the caller has it already.
-func answerOf(k Known, item *index.Item) *one {
+// answerOf answers an item, or that the caller has it.
+func answerOf(k etag.Known, item *index.Item) *one {
 	return &one{ETag: item.ETag, CacheControl: "private, no-cache", Body: func(ctx huma.Context) {
 		if k.Has(item.ETag) {
 			ctx.SetStatus(http.StatusNotModified)
@@ -37,18 +32,7 @@ func answerOf(k Known, item *index.Item) *one {
 	}}
 }
 
-// Has reports whether the caller has the answer with this ETag.
-func (k Known) Has(etag string) bool {
-	for known := range strings.SplitSeq(k.IfNoneMatch, ",") {
-		// The weak comparison of RFC 9110: W/ does not count.
-		if known = strings.TrimSpace(known); known == "*" || strings.TrimPrefix(known, "W/") == etag {
-			return true
-		}
-	}
-	return false
-}
-
-// buffers are reused: pages are large, and collecting thousands of them as garbage would cost more than writing them.
+// buffers are used again: pages are large, and the garbage of thousands of them would cost more than they do.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // pageOf answers with a page. read has one item more than the limit if there is a next page.

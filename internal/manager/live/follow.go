@@ -2,8 +2,6 @@ package live
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/manager/etag"
 	"github.com/kubeop/kubeop/internal/manager/index"
 )
 
@@ -31,6 +30,7 @@ func Apply(x *index.Index, object client.Object) error {
 	if err != nil {
 		return err
 	}
+	item.UID, item.Created = string(object.GetUID()), object.GetCreationTimestamp().Time
 	for _, list := range lists {
 		x.Put(list, item)
 	}
@@ -80,6 +80,5 @@ func encode(name string, told any) (*index.Item, error) {
 		return nil, fmt.Errorf("encoding %s: %w", name, err)
 	}
 	text := bytes.TrimSuffix(body.Bytes(), []byte("\n"))
-	sum := sha256.Sum256(text)
-	return &index.Item{Name: name, Body: bytes.Clone(text), ETag: `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`}, nil
+	return &index.Item{Name: name, Body: bytes.Clone(text), ETag: etag.Of(text)}, nil
 }

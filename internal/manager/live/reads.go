@@ -8,10 +8,12 @@ import (
 
 	"github.com/kubeop/kubeop/internal/manager/access"
 	"github.com/kubeop/kubeop/internal/manager/auth"
+	"github.com/kubeop/kubeop/internal/manager/etag"
 	"github.com/kubeop/kubeop/internal/manager/index"
 	"github.com/kubeop/kubeop/internal/manager/page"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/streams"
+	"github.com/kubeop/kubeop/internal/store"
 )
 
 // Operations are the operations of this package.
@@ -28,18 +30,18 @@ type Operations struct {
 type (
 	tenantInput struct {
 		Tenant string `path:"tenant" maxLength:"63"`
-		Known
+		etag.Known
 	}
 	projectInput struct {
 		Tenant  string `path:"tenant" maxLength:"63"`
 		Project string `path:"project" maxLength:"63"`
-		Known
+		etag.Known
 	}
 	appInput struct {
 		Tenant  string `path:"tenant" maxLength:"63"`
 		Project string `path:"project" maxLength:"63"`
 		App     string `path:"app" maxLength:"63"`
-		Known
+		etag.Known
 	}
 	tenantsInput  struct{ ListQuery }
 	projectsInput struct {
@@ -170,7 +172,16 @@ func (o *Operations) Tenant(ctx context.Context, name string) error {
 	return err
 }
 
-// Project returns nil if the project exists and the caller may read it, and otherwise the answer to the request.
+// TenantRef returns the tenant that has a name now, and what to answer if there is none.
+func (o *Operations) TenantRef(ctx context.Context, name string) (store.TenantRef, error) {
+	t, err := o.get(ctx, allTenants, name)
+	if err != nil {
+		return store.TenantRef{}, err
+	}
+	return store.TenantRef{Name: name, UID: t.UID, Created: t.Created}, nil
+}
+
+// Project returns nil if there is a project that the caller may read, and what to answer if not.
 func (o *Operations) Project(ctx context.Context, tenant, name string) error {
 	_, err := o.projectNamed(ctx, access.Projects, tenant, name)
 	return err

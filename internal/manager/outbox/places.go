@@ -21,7 +21,13 @@ const (
 	longestRest  = 5 * time.Minute
 )
 
-// places counts the running attempts.
+// heldRest is how long a webhook rests to which the manager cannot send for reasons of its own, and heldFor how long that is reported after the last time.
+const (
+	heldRest = time.Minute
+	heldFor  = 5 * heldRest
+)
+
+// places counts the attempts that run.
 type places struct {
 	mu       sync.Mutex
 	webhooks map[string]int
@@ -36,6 +42,8 @@ type places struct {
 type rest struct {
 	failures int
 	until    time.Time
+	// why is not nil if the manager could not send to it the last time, for reasons of its own, which was heldRest before until.
+	why error
 }
 
 // take takes as many places as a webhook may have now. Return each with give.
@@ -119,7 +127,37 @@ func (p *places) failed(webhook string, now time.Time, wanted time.Duration) int
 		length = min(longestRest, shortestRest<<(r.failures-1))
 	}
 	r.until = now.Add(max(length, wanted))
+	r.why = nil
 	p.failing[webhook] = r
 	delete(p.healthy, webhook)
 	return r.failures
+}
+
+// hold records that the manager could not send to a webhook, and reports whether it could the time before. The failures of the webhook stay as they are.
+func (p *places) hold(webhook string, now time.Time, why error) (first bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failing == nil {
+		p.failing = map[string]rest{}
+	}
+	r := p.failing[webhook]
+	first = r.why == nil
+	r.why, r.until = why, now.Add(heldRest)
+	p.failing[webhook] = r
+	return first
+}
+
+// held returns to how many webhooks the manager cannot send, one of them, and why.
+func (p *places) held(now time.Time) (n int, one string, why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for webhook, r := range p.failing {
+		if r.why == nil || now.Sub(r.until) > heldFor-heldRest {
+			continue
+		}
+		if n++; one == "" || webhook < one {
+			one, why = webhook, r.why
+		}
+	}
+	return n, one, why
 }

@@ -64,21 +64,55 @@ func (s *Sender) send(ctx context.Context, to store.DueWebhook, d store.Delivery
 		}
 		return
 	}
-	r := s.attempt(limited, w, d)
+	o := s.try(limited, log, w, d)
+	o.Claim = claim
 	limited, cancel = context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	o := s.outcome(d, r)
-	o.Claim = claim
-	if r.status == http.StatusGone {
-		o.GoneURL = w.URL
-		log.Info("A webhook answered that it is gone, and is disabled", "tenant", to.Tenant)
-	}
 	if err := s.Store.FinishAttempt(limited, o); err != nil {
 		log.Error(err, "Recording an attempt. The message is sent again, with the same id")
 		return
 	}
+	if !o.Held.IsZero() {
+		return
+	}
 	s.Metrics.count(o.State)
-	log.V(1).Info("Sent", "type", d.Type, "state", o.State, "status", r.status)
+	log.V(1).Info("Sent", "type", d.Type, "state", o.State, "status", o.Status)
+}
+
+// try makes an attempt, unless the message cannot be signed.
+func (s *Sender) try(ctx context.Context, log logr.Logger, w store.Webhook, d store.Delivery) store.Outcome {
+	secrets, err := s.secrets(w, s.Now())
+	if err != nil {
+		return s.hold(log, d, err)
+	}
+	r := s.attempt(ctx, w, d, secrets)
+	o := s.outcome(d, r)
+	if r.status == http.StatusGone {
+		o.GoneURL = w.URL
+		log.Info("A webhook answered that it is gone, and is disabled", "tenant", w.Tenant)
+	}
+	return o
+}
+
+// hold has the messages of a webhook wait whose secret cannot be decrypted. The webhook is not at fault, so it is no attempt.
+func (s *Sender) hold(log logr.Logger, d store.Delivery, why error) store.Outcome {
+	now := s.Now()
+	if s.places.hold(d.Webhook, now, why) {
+		log.Error(why, "Messages wait for a webhook, because its secret cannot be decrypted")
+	}
+	d.Due, d.Status, d.Answer = now.Add(heldRest), 0, "It was not sent: the manager cannot decrypt the secret of the webhook. Its log has the reason."
+	return store.Outcome{Delivery: d, Held: now}
+}
+
+// Check returns why messages wait although their webhooks may answer, nil if none do: the secrets that sign them cannot be decrypted.
+func (s *Sender) Check(context.Context) error {
+	if _, err := s.Keys(); err != nil {
+		return err
+	}
+	if n, one, why := s.places.held(s.Now()); n > 0 {
+		return fmt.Errorf("messages wait for %d webhooks, such as %s: %w", n, one, why)
+	}
+	return nil
 }
 
 // outcome returns what to record about a message after an attempt.
@@ -103,16 +137,11 @@ func (s *Sender) outcome(d store.Delivery, r result) store.Outcome {
 	return o
 }
 
-// attempt sends a message once.
-func (s *Sender) attempt(ctx context.Context, w store.Webhook, d store.Delivery) result {
+// attempt sends a message once, signed by secrets.
+func (s *Sender) attempt(ctx context.Context, w store.Webhook, d store.Delivery, secrets []string) result {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	now := s.Now()
-	secrets, err := s.secrets(w, now)
-	if err != nil {
-		logr.FromContextOrDiscard(ctx).Error(err, "Reading the secret of a webhook", "webhook", w.ID)
-		return result{answer: "It was not sent: the manager cannot decrypt the secret of the webhook. Its log has the reason."}
-	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(d.Body))
 	if err != nil {
 		return result{answer: "It was not sent: the URL of the webhook cannot be used."}

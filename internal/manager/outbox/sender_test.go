@@ -482,17 +482,6 @@ func TestAWebhookIsToldWhyNothingArrivesAndNoAddressOfTheManagersNetwork(t *test
 			t.Errorf("%v: %+v", err, found)
 		}
 	}
-	// A secret that cannot be decrypted is an attempt that failed.
-	by := s.sender()
-	by.Keys = another(t)
-	s.happens("acme", "app/acme/shop/last", "last")
-	if err := by.round(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	by.running.Wait()
-	if found, err := s.store.ListDeliveries(t.Context(), "h", "", 0, 1); err != nil || !strings.Contains(found[0].Answer, "cannot decrypt") {
-		t.Errorf("%v: %+v", err, found)
-	}
 	if got := r.ids(); len(got) > 0 {
 		t.Errorf("it got %q", got)
 	}
@@ -502,43 +491,6 @@ type failing struct{ err error }
 
 // RoundTrip implements http.RoundTripper.
 func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
-
-// another returns keys that encrypted nothing.
-func another(t *testing.T) func() (*kms.Keys, error) {
-	t.Helper()
-	line, err := kms.NewKey("another")
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(file, []byte(line), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return func() (*kms.Keys, error) { return kms.Read(file) }
-}
-
-// TestWithoutKeysMessagesWait: that is no failure of the webhooks.
-func TestWithoutKeysMessagesWait(t *testing.T) {
-	s := newStage(t)
-	r := receive(t, always(http.StatusOK))
-	s.hook("h", "acme", r.URL)
-	s.happens("acme", "app/acme/shop/web", "m1")
-	by := s.sender()
-	keys := by.Keys
-	by.Keys = func() (*kms.Keys, error) { return nil, errors.New("no file") }
-	if err := by.round(t.Context()); err == nil || !strings.Contains(err.Error(), "no file") {
-		t.Errorf("without keys: %v", err)
-	}
-	by.running.Wait()
-	if got := s.states("h"); !slices.Equal(got, []string{"m1 waiting 0"}) {
-		t.Errorf("they are %q", got)
-	}
-	by.Keys = keys
-	s.run(by)
-	if got := s.states("h"); !slices.Equal(got, []string{"m1 delivered 1"}) {
-		t.Errorf("they are %q", got)
-	}
-}
 
 // TestAWebhookThatAnswersGoneIsDisabled, and what waits for it is sent once somebody enables it.
 func TestAWebhookThatAnswersGoneIsDisabled(t *testing.T) {

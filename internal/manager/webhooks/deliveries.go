@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubeop/kubeop/internal/manager/access"
 	"github.com/kubeop/kubeop/internal/manager/auth"
+	"github.com/kubeop/kubeop/internal/manager/etag"
 	"github.com/kubeop/kubeop/internal/manager/eventtype"
 	"github.com/kubeop/kubeop/internal/manager/page"
 	"github.com/kubeop/kubeop/internal/manager/problem"
@@ -15,6 +16,10 @@ import (
 )
 
 type (
+	getInput struct {
+		OneInput
+		etag.Known
+	}
 	deliveriesInput struct {
 		OneInput
 		page.Query
@@ -36,23 +41,36 @@ func (o *Operations) list(ctx context.Context, q *page.OfTenant) (*answer[page.L
 	if refused != nil {
 		return nil, refused
 	}
-	read := func(after string, most int) ([]store.Webhook, error) {
-		return o.Store.ListWebhooks(ctx, tenant, after, most)
-	}
-	show := func(w store.Webhook) Webhook { return answerOf(w, o.now()) }
-	list, err := page.Read(ctx, q.Query, read, show, func(w Webhook) string { return w.ID })
+	own, err := o.own(ctx, tenant)
 	if err != nil {
 		return nil, err
+	}
+	read, err := page.Read(ctx, q.Query, func(after string, most int) ([]store.Webhook, error) {
+		return o.Store.ListWebhooks(ctx, tenant, after, most)
+	}, func(w store.Webhook) store.Webhook { return w }, func(w store.Webhook) string { return w.ID })
+	if err != nil {
+		return nil, err
+	}
+	list := page.List[Webhook]{Items: []Webhook{}, Next: read.Next}
+	for _, w := range read.Items {
+		if own(&w) {
+			list.Items = append(list.Items, answerOf(w, o.now()))
+		}
 	}
 	return &answer[page.List[Webhook]]{list}, nil
 }
 
-func (o *Operations) get(ctx context.Context, in *OneInput) (*answer[Webhook], error) {
+func (o *Operations) get(ctx context.Context, in *getInput) (*tagged, error) {
 	w, err := o.find(ctx, in.ID, access.Read)
 	if err != nil {
 		return nil, err
 	}
-	return &answer[Webhook]{answerOf(w, o.now())}, nil
+	is, err := o.tag(w)
+	if err != nil {
+		return nil, err
+	}
+	is.unless(in.Known)
+	return is, nil
 }
 
 func (o *Operations) deliveries(ctx context.Context, in *deliveriesInput) (*answer[page.List[WebhookDelivery]], error) {

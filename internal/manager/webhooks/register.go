@@ -20,7 +20,10 @@ func (o *Operations) Register(api huma.API) {
 	create := op("createWebhook", http.MethodPost, "", "A new webhook, whose secret is shown once", http.StatusCreated, http.StatusConflict)
 	create.Description = "It is told what happens, by messages that are signed as Standard Webhooks says."
 	huma.Register(api, create, o.create)
-	huma.Register(api, op("getWebhook", http.MethodGet, "/{id}", "A webhook", http.StatusOK, http.StatusNotFound), o.get)
+	get := op("getWebhook", http.MethodGet, "/{id}", "A webhook", http.StatusOK, http.StatusNotFound)
+	get.Description = "With its ETag in If-Match, it is changed only if nobody changed it meanwhile."
+	get.Responses = map[string]*huma.Response{"304": {Description: "The caller has the answer already, see If-None-Match."}}
+	huma.Register(api, get, o.get)
 	huma.Register(api, op("patchWebhook", http.MethodPatch, "/{id}", "Other fields for a webhook", http.StatusOK, http.StatusNotFound, http.StatusConflict), o.patch)
 	huma.Register(api, op("deleteWebhook", http.MethodDelete, "/{id}", "The deletion of a webhook, and of what waits for it", http.StatusNoContent, http.StatusNotFound), o.remove)
 	rotate := op("rotateWebhookSecret", http.MethodPost, "/{id}/rotate-secret", "A new secret, which is shown once", http.StatusOK, http.StatusNotFound, http.StatusConflict)

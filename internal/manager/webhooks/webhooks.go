@@ -29,8 +29,8 @@ type Store interface {
 // Operations are those of this package.
 type Operations struct {
 	Store Store
-	// Tenant returns what to answer if there is no such tenant, and nil if there is.
-	Tenant func(ctx context.Context, name string) error
+	// Tenant returns the tenant that has a name now, and what to answer if there is none.
+	Tenant func(ctx context.Context, name string) (store.TenantRef, error)
 	// Check says why nothing is sent to a URL, nil if it is; a nil Check: the manager sends nothing at all.
 	Check func(ctx context.Context, u *url.URL) error
 	// KeyFile has the keys that encrypt secrets, "" if there are none.
@@ -60,7 +60,7 @@ func (o *Operations) writes(tenant string) error {
 	return problem.New(problem.TooManyRequests, fmt.Sprintf("There were %d changes, tests and repetitions of the webhooks within a day. The header Retry-After says after how many seconds the next one is possible.", maxWrites)).After(wait)
 }
 
-// find returns a webhook to which the caller may do something. Those of others are not found.
+// find returns a webhook to which the caller may do something. Those of others are not found, and those of an earlier tenant of the same name only by administrators.
 func (o *Operations) find(ctx context.Context, id string, verb access.Verb) (store.Webhook, error) {
 	refused := problem.New(problem.Forbidden, "")
 	grant := auth.Of(ctx).Grant
@@ -69,14 +69,41 @@ func (o *Operations) find(ctx context.Context, id string, verb access.Verb) (sto
 			continue
 		}
 		w, err := o.Store.GetWebhook(ctx, tenant, id)
-		if err == nil {
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			refused = problem.FromStore(ctx, err)
+			continue
+		case err != nil:
+			return store.Webhook{}, problem.FromStore(ctx, err)
+		}
+		own, err := o.own(ctx, tenant)
+		if err != nil {
+			return store.Webhook{}, err
+		}
+		if own(&w) {
 			return w, nil
 		}
-		if refused = problem.FromStore(ctx, err); !errors.Is(err, store.ErrNotFound) {
-			break
-		}
+		refused = problem.New(problem.NotFound, "")
 	}
 	return store.Webhook{}, refused
+}
+
+// own returns which webhooks with the name of a tenant the caller may see: all, for administrators of the platform, and for others those of the tenant that has the name now. That is decided for
+// each request, because the name may have another tenant before anybody disables the webhooks of the one before, or although nothing is sent.
+func (o *Operations) own(ctx context.Context, name string) (func(*store.Webhook) bool, error) {
+	if auth.Of(ctx).Grant.May(access.Webhooks, access.Read, "", "") {
+		return func(*store.Webhook) bool { return true }, nil
+	}
+	tenant, err := o.Tenant(ctx, name)
+	if isNotFound(err) {
+		return func(*store.Webhook) bool { return false }, nil
+	}
+	return func(w *store.Webhook) bool { return w.IsOf(tenant) }, err
+}
+
+func isNotFound(err error) bool {
+	var refused *problem.Problem
+	return errors.As(err, &refused) && refused.Code == problem.NotFound
 }
 
 // change is find for a write.

@@ -34,6 +34,7 @@ type (
 	}
 	patchInput struct {
 		OneInput
+		Matched
 		Body struct {
 			Name     *string  `json:"name,omitempty" minLength:"1" maxLength:"100"`
 			URL      *string  `json:"url,omitempty" minLength:"1" maxLength:"2048" doc:"What waits is sent there too."`
@@ -59,15 +60,16 @@ func (o *Operations) create(ctx context.Context, in *createInput) (*answer[Webho
 	if !caller.Grant.May(access.Webhooks, access.Create, tenant, "") {
 		return nil, problem.New(problem.Forbidden, "")
 	}
-	if err := o.tenant(ctx, tenant); err != nil {
+	of, err := o.tenant(ctx, tenant)
+	if err != nil {
 		return nil, err
 	}
 	if err := o.writes(tenant); err != nil {
 		return nil, err
 	}
 	var made *answer[WebhookSecret]
-	err := o.once(ctx, in.Once, []any{"createWebhook", tenant, in.Body}, nil, func(id string, done bool) (err error) {
-		w := store.Webhook{ID: id, Name: in.Body.Name, Tenant: tenant, URL: in.Body.URL, Types: in.Body.Types, Disabled: in.Body.Disabled, Created: now, CreatedBy: caller.Token.ID}
+	err = o.once(ctx, in.Once, []any{"createWebhook", of.Name, of.UID, in.Body}, nil, func(id string, done bool) (err error) {
+		w := store.Webhook{ID: id, Name: in.Body.Name, Tenant: of.Name, TenantUID: of.UID, URL: in.Body.URL, Types: in.Body.Types, Disabled: in.Body.Disabled, Created: now, CreatedBy: caller.Token.ID}
 		made, err = o.made(ctx, w, done)
 		return err
 	})
@@ -103,16 +105,15 @@ func (o *Operations) made(ctx context.Context, w store.Webhook, done bool) (*ans
 }
 
 // tenant refuses a webhook of a tenant that does not exist: it would get what happens to the next one of this name.
-func (o *Operations) tenant(ctx context.Context, name string) error {
+func (o *Operations) tenant(ctx context.Context, name string) (store.TenantRef, error) {
 	if name == "" {
-		return nil
+		return store.TenantRef{}, nil
 	}
-	err := o.Tenant(ctx, name)
-	var refused *problem.Problem
-	if errors.As(err, &refused) && refused.Code == problem.NotFound {
-		return problem.New(problem.Invalid, "There is no such tenant.", problem.Fault{Location: "body.tenant", Message: "is no tenant"})
+	t, err := o.Tenant(ctx, name)
+	if isNotFound(err) {
+		return t, problem.New(problem.Invalid, "There is no such tenant.", problem.Fault{Location: "body.tenant", Message: "is no tenant"})
 	}
-	return err
+	return t, err
 }
 
 // check refuses types that do not exist, and URLs to which nothing is sent.
@@ -142,7 +143,23 @@ func (o *Operations) check(ctx context.Context, address string, types []string) 
 	return err
 }
 
-func (o *Operations) patch(ctx context.Context, in *patchInput) (*answer[Webhook], error) {
+// enabledFor returns the tenant to which a change gives the webhook, if it enables it.
+func (in *patchInput) enabledFor(ctx context.Context, o *Operations, w store.Webhook) (store.TenantRef, error) {
+	name := w.TenantName()
+	if name == "" || in.Body.Disabled == nil || *in.Body.Disabled {
+		return store.TenantRef{}, nil
+	}
+	t, err := o.Tenant(ctx, name)
+	if isNotFound(err) {
+		return t, problem.New(problem.Conflict, "The tenant "+name+" does not exist, so nothing is sent about it.")
+	}
+	return t, err
+}
+
+// errOtherVersion is returned if the webhook is none of the versions that the caller saw.
+var errOtherVersion = errors.New("the webhook has another version")
+
+func (o *Operations) patch(ctx context.Context, in *patchInput) (*tagged, error) {
 	w, err := o.change(ctx, in.ID)
 	if err != nil {
 		return nil, err
@@ -154,7 +171,18 @@ func (o *Operations) patch(ctx context.Context, in *patchInput) (*answer[Webhook
 	if err := o.check(ctx, address, in.Body.Types); err != nil {
 		return nil, err
 	}
+	tenant, err := in.enabledFor(ctx, o, w)
+	if err != nil {
+		return nil, err
+	}
 	w, err = o.Store.ChangeWebhook(ctx, w.Tenant, w.ID, func(w *store.Webhook) error {
+		is, err := o.tag(*w)
+		if err != nil {
+			return err
+		}
+		if !in.etags.Has(is.ETag) {
+			return errOtherVersion
+		}
 		if in.Body.Name != nil {
 			w.Name = *in.Body.Name
 		}
@@ -167,14 +195,17 @@ func (o *Operations) patch(ctx context.Context, in *patchInput) (*answer[Webhook
 		if disabled := in.Body.Disabled; disabled != nil && *disabled {
 			w.Disabled, w.DisabledReason = true, ""
 		} else if disabled != nil {
-			w.Enable()
+			w.Enable(tenant)
 		}
 		return nil
 	}, o.event(ctx, "patchWebhook", w))
+	if errors.Is(err, errOtherVersion) {
+		return nil, problem.New(problem.Conflict, "The webhook is none of the versions in If-Match any more. Nothing was written.")
+	}
 	if err != nil {
 		return nil, problem.FromStore(ctx, err)
 	}
-	return &answer[Webhook]{answerOf(w, o.now())}, nil
+	return o.tag(w)
 }
 
 func (o *Operations) rotate(ctx context.Context, in *rotateInput) (*answer[WebhookSecret], error) {

@@ -1,6 +1,6 @@
 package writes
 
-import "github.com/kubeop/kubeop/internal/manager/live"
+import "github.com/kubeop/kubeop/internal/manager/etag"
 
 // The parameters in paths. Names that no object can have are refused later, with the other problems of a file.
 type (
@@ -118,15 +118,15 @@ type (
 	}
 	fileOfTenant struct {
 		TenantPath
-		live.Known
+		etag.Known
 	}
 	fileOfProject struct {
 		ProjectPath
-		live.Known
+		etag.Known
 	}
 	fileOfApp struct {
 		AppPath
-		live.Known
+		etag.Known
 	}
 	commitOfTenant struct {
 		TenantPath

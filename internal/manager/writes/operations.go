@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubeop/kubeop/internal/manager/access"
 	"github.com/kubeop/kubeop/internal/manager/auth"
+	"github.com/kubeop/kubeop/internal/manager/etag"
 	"github.com/kubeop/kubeop/internal/manager/inflight"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/problem"
@@ -44,8 +45,8 @@ type wanted struct {
 	Change
 	// key is the Idempotency-Key, and commit the commit to follow.
 	key, commit string
-	// known is the version of the file that the caller has.
-	known live.Known
+	// known is what the caller has of the file.
+	known etag.Known
 }
 
 type (

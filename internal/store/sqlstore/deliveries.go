@@ -31,7 +31,7 @@ func enqueue(ctx context.Context, tx *database.Tx, m store.Message) error {
 		err = scan(&w.ID, &types)
 		w.Types = strings.Fields(types)
 		return w, err
-	}, `SELECT id, types FROM webhooks WHERE disabled = 0 AND tenant IN ('', ?) ORDER BY id`, m.Tenant)
+	}, `SELECT id, types FROM webhooks WHERE disabled = 0 AND (tenant = '' OR tenant = ? AND tenant_uid IN ('', ?)) ORDER BY id`, m.Tenant, m.TenantUID)
 	if err != nil {
 		return fmt.Errorf("finding the webhooks for a message: %w", err)
 	}

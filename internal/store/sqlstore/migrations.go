@@ -137,4 +137,6 @@ var migrations = [][2]string{
 		minutes     INTEGER NOT NULL,
 		PRIMARY KEY (hour, cluster, meter_group)
 	) STRICT;`},
+	{"webhook-tenants", `ALTER TABLE webhooks ADD COLUMN tenant_uid TEXT NOT NULL DEFAULT '';
+	ALTER TABLE webhooks ADD COLUMN tenant_gone INTEGER NOT NULL DEFAULT 0;`},
 }

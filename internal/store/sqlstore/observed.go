@@ -64,8 +64,8 @@ func changeState(ctx context.Context, tx *database.Tx, c store.StateChange) (boo
 
 // enqueueAll enqueues the messages of a change.
 func enqueueAll(ctx context.Context, tx *database.Tx, c store.StateChange) error {
-	if c.NewTenant != "" {
-		if err := disableEarlier(ctx, tx, c); err != nil {
+	if c.NewTenant.Name != "" {
+		if err := disableEarlier(ctx, tx, c.NewTenant); err != nil {
 			return fmt.Errorf("disabling the webhooks of an earlier tenant: %w", err)
 		}
 	}
@@ -80,19 +80,21 @@ func enqueueAll(ctx context.Context, tx *database.Tx, c store.StateChange) error
 // ofEarlier is the reason for disabling a webhook of an earlier tenant.
 const ofEarlier = "The tenant was deleted, or the cluster was built anew, and then a tenant of this name was created. An administrator of the platform enables the webhook if it is the same tenant."
 
-// disableEarlier takes the webhooks that are older than a new tenant from it: they have the URLs of an earlier tenant of the same name, and what was sent to them. Nothing is deleted,
-// because the same tenant is created anew, too, when a cluster is built anew from Git.
-func disableEarlier(ctx context.Context, tx *database.Tx, c store.StateChange) error {
-	all, err := database.All(ctx, tx, func(scan database.Scan) (id string, err error) { return id, scan(&id) },
-		`SELECT id FROM webhooks WHERE tenant = ? AND created < ? ORDER BY id`, c.NewTenant, micros(c.NewTenantAt))
+// disableEarlier takes the webhooks of earlier tenants of its name from a new tenant: they have the URLs of another tenant, and what was sent to it. Nothing is deleted, because the same
+// tenant is created anew, too, when a cluster is built anew from Git.
+func disableEarlier(ctx context.Context, tx *database.Tx, now store.TenantRef) error {
+	all, err := database.All(ctx, tx, readWebhook, webhooksQuery+`w.tenant = ? ORDER BY w.id`, now.Name)
 	if err != nil {
 		return err
 	}
-	for _, id := range all {
-		if _, err := tx.Exec(ctx, `UPDATE webhooks SET tenant = ?, disabled = 1, disabled_reason = ? WHERE id = ?`, store.OfEarlier(c.NewTenant), ofEarlier, id); err != nil {
+	for _, w := range all {
+		if w.IsOf(now) {
+			continue
+		}
+		if _, err := tx.Exec(ctx, `UPDATE webhooks SET tenant = ?, tenant_gone = 0, disabled = 1, disabled_reason = ? WHERE id = ?`, store.OfEarlier(now.Name), ofEarlier, w.ID); err != nil {
 			return err
 		}
-		if err := insertOutboxEvent(ctx, tx, "disableWebhook", id, c.NewTenantAt); err != nil {
+		if err := insertOutboxEvent(ctx, tx, "disableWebhook", w.ID, now.Created); err != nil {
 			return err
 		}
 	}

@@ -75,6 +75,11 @@ func (s *Store) FinishAttempt(ctx context.Context, o store.Outcome) error {
 				return err
 			}
 		}
+		if !o.Held.IsZero() {
+			if err := hold(ctx, tx, o.Webhook, o.Held); err != nil {
+				return err
+			}
+		}
 		if o.GoneURL == "" {
 			return nil
 		}

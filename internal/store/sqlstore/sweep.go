@@ -58,6 +58,57 @@ func (s *Store) sweepWebhooks(ctx context.Context, now time.Time) error {
 	return nil
 }
 
+// owned is a webhook of a tenant. gone is since when there is no such Tenant, 0 while there is one.
+type owned struct {
+	store.Webhook
+	gone int64
+}
+
+// SweepWebhooks implements store.Observations.
+func (s *Store) SweepWebhooks(ctx context.Context, exist []store.TenantRef, now time.Time) error {
+	is := map[string]store.TenantRef{}
+	for _, t := range exist {
+		is[t.Name] = t
+	}
+	all, err := database.All(ctx, s.db, func(scan database.Scan) (o owned, err error) {
+		var created int64
+		err = scan(&o.ID, &o.Tenant, &o.TenantUID, &created, &o.gone)
+		o.Created = fromMicros(created)
+		return o, err
+	}, `SELECT id, tenant, tenant_uid, created, tenant_gone FROM webhooks WHERE tenant <> '' ORDER BY id`)
+	if err != nil {
+		return fmt.Errorf("reading the webhooks of tenants: %w", err)
+	}
+	for _, o := range all {
+		t, has := is[o.Tenant]
+		if err := s.sweepOwned(ctx, o, has && o.IsOf(t), now); err != nil {
+			return fmt.Errorf("removing webhooks of tenants that are gone: %w", err)
+		}
+	}
+	return nil
+}
+
+// sweepOwned records whether the tenant of a webhook exists, and deletes a webhook whose tenant has been gone for long. It changes nothing if the webhook was given to a tenant meanwhile.
+func (s *Store) sweepOwned(ctx context.Context, o owned, exists bool, now time.Time) error {
+	gone := micros(now)
+	switch {
+	case exists && o.gone == 0, !exists && o.gone > micros(now.Add(-store.KeepWebhooks)):
+		return nil
+	case exists:
+		gone = 0
+	}
+	return s.db.Write(ctx, "webhook/"+o.ID, func(ctx context.Context, tx *database.Tx) error {
+		marked, err := tx.Exec(ctx, `UPDATE webhooks SET tenant_gone = ? WHERE id = ? AND tenant = ? AND tenant_uid = ? AND tenant_gone = ?`, gone, o.ID, o.Tenant, o.TenantUID, o.gone)
+		if err != nil || marked == 0 || exists || o.gone == 0 {
+			return err
+		}
+		if err := deleteWebhooks(ctx, tx, `SELECT id FROM webhooks WHERE id = ?1`, o.ID); err != nil {
+			return err
+		}
+		return insertEvent(ctx, tx, store.Event{At: now, Actor: ofOutbox, Action: "deleteWebhook", Object: "webhook/" + o.ID, Tenant: o.Tenant})
+	})
+}
+
 // sweepUsage deletes usage that is older than KeepUsage, and then places that have no newer usage.
 func (s *Store) sweepUsage(ctx context.Context, now time.Time) error {
 	for _, statement := range []string{
@@ -73,7 +124,7 @@ func (s *Store) sweepUsage(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// sweep runs statements in one transaction, and repeats that until the last statement deletes fewer rows than it may.
+// sweep runs statements in one transaction, again until the last one removes fewer rows than it may.
 func (s *Store) sweep(ctx context.Context, before int64, statements []string) error {
 	for removed := int64(swept); removed == swept; {
 		err := s.db.Write(ctx, "sweep", func(ctx context.Context, tx *database.Tx) (err error) {

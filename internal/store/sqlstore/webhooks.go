@@ -10,7 +10,7 @@ import (
 )
 
 // webhooksQuery reads webhooks with their secrets.
-const webhooksQuery = `SELECT w.id, w.name, w.tenant, w.url, w.types, w.disabled, w.disabled_reason, w.created, w.created_by, w.previous_until,
+const webhooksQuery = `SELECT w.id, w.name, w.tenant, w.tenant_uid, w.url, w.types, w.disabled, w.disabled_reason, w.created, w.created_by, w.previous_until,
 	coalesce(s.id, ''), coalesce(s.key, ''), s.data, coalesce(p.id, ''), coalesce(p.key, ''), p.data FROM webhooks w
 	LEFT JOIN sealed s ON s.kind = '` + store.KindWebhookSecret + `' AND s.id = w.secret
 	LEFT JOIN sealed p ON p.kind = '` + store.KindWebhookSecret + `' AND p.id = w.previous WHERE `
@@ -18,7 +18,7 @@ const webhooksQuery = `SELECT w.id, w.name, w.tenant, w.url, w.types, w.disabled
 func readWebhook(scan database.Scan) (w store.Webhook, err error) {
 	var types string
 	var disabled, created, until int64
-	err = scan(&w.ID, &w.Name, &w.Tenant, &w.URL, &types, &disabled, &w.DisabledReason, &created, &w.CreatedBy, &until, &w.Secret.ID, &w.Secret.Key, &w.Secret.Data, &w.Previous.ID, &w.Previous.Key, &w.Previous.Data)
+	err = scan(&w.ID, &w.Name, &w.Tenant, &w.TenantUID, &w.URL, &types, &disabled, &w.DisabledReason, &created, &w.CreatedBy, &until, &w.Secret.ID, &w.Secret.Key, &w.Secret.Data, &w.Previous.ID, &w.Previous.Key, &w.Previous.Data)
 	w.Types, w.Disabled, w.Created, w.PreviousUntil = strings.Fields(types), disabled != 0, fromMicros(created), fromMicros(until)
 	for _, secret := range []*store.Sealed{&w.Secret, &w.Previous} {
 		if secret.ID != "" {
@@ -49,8 +49,8 @@ func (s *Store) CreateWebhook(ctx context.Context, w store.Webhook, e store.Even
 		if err := insertSealed(ctx, tx, w.Secret); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `INSERT INTO webhooks (id, name, tenant, url, types, disabled, created, created_by, secret) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			w.ID, w.Name, w.Tenant, w.URL, strings.Join(w.Types, " "), number(w.Disabled), micros(w.Created), w.CreatedBy, w.Secret.ID); err != nil {
+		if _, err := tx.Exec(ctx, `INSERT INTO webhooks (id, name, tenant, tenant_uid, url, types, disabled, created, created_by, secret) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			w.ID, w.Name, w.Tenant, w.TenantUID, w.URL, strings.Join(w.Types, " "), number(w.Disabled), micros(w.Created), w.CreatedBy, w.Secret.ID); err != nil {
 			return err
 		}
 		return insertEvent(ctx, tx, e)
@@ -111,8 +111,8 @@ func (s *Store) ChangeWebhook(ctx context.Context, of, id string, change func(*s
 		if err := replaceSecrets(ctx, tx, was, is); err != nil {
 			return err
 		}
-		changed, err := tx.Exec(ctx, `UPDATE webhooks SET name = ?, tenant = ?, url = ?, types = ?, disabled = ?, disabled_reason = ?, secret = ?, previous = ?, previous_until = ? WHERE id = ? AND tenant = ?`,
-			is.Name, is.Tenant, is.URL, strings.Join(is.Types, " "), number(is.Disabled), is.DisabledReason, is.Secret.ID, is.Previous.ID, micros(is.PreviousUntil), id, was.Tenant)
+		changed, err := tx.Exec(ctx, `UPDATE webhooks SET name = ?, tenant = ?, tenant_uid = ?, url = ?, types = ?, disabled = ?, disabled_reason = ?, secret = ?, previous = ?, previous_until = ? WHERE id = ? AND tenant = ?`,
+			is.Name, is.Tenant, is.TenantUID, is.URL, strings.Join(is.Types, " "), number(is.Disabled), is.DisabledReason, is.Secret.ID, is.Previous.ID, micros(is.PreviousUntil), id, was.Tenant)
 		if err != nil {
 			return err
 		}

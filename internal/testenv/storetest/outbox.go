@@ -45,7 +45,14 @@ func claim(t *testing.T, s store.Store, by string, at time.Time) (ids []string, 
 // finish ends an attempt of who claimed it.
 func finish(t *testing.T, s store.Store, d store.Delivery, state store.DeliveryState, by string) {
 	t.Helper()
-	d.State, d.Tried = state, later
+	d.Tried = later
+	finishAs(t, s, d, state, by)
+}
+
+// finishAs is finish with the times that the delivery has.
+func finishAs(t *testing.T, s store.Store, d store.Delivery, state store.DeliveryState, by string) {
+	t.Helper()
+	d.State = state
 	d.Attempts++
 	if err := s.FinishAttempt(t.Context(), store.Outcome{Delivery: d, Claim: by}); err != nil {
 		t.Fatal(err)
@@ -297,64 +304,5 @@ func fullOutbox(t *testing.T, s store.Store) {
 	}
 	if ids, _ := claim(t, s, "two", now); len(ids) != 1 || ids[0] <= all[0].Message.ID {
 		t.Errorf("after %s is parked %q are claimed", all[0].Message.ID, ids)
-	}
-}
-
-// newTenant: the webhooks of an earlier tenant of the name are nobody's until an administrator enables them, and those that the new one has already are its own.
-func newTenant(t *testing.T, s store.Store) {
-	addWebhook(t, s, "acme", "a", "*")
-	addWebhook(t, s, "beta", "b", "*")
-	addWebhook(t, s, "", "c", "*")
-	enqueueAll(t, s, messageOf("app/web", "m1"))
-	create := func(at time.Time) {
-		t.Helper()
-		change := store.StateChange{Object: "tenant/" + at.String(), To: "1", NewTenant: "acme", NewTenantAt: at}
-		if _, err := s.RecordChanges(t.Context(), []store.StateChange{change}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	create(now)
-	if w, err := s.GetWebhook(t.Context(), "acme", "a"); err != nil || w.Disabled {
-		t.Errorf("a webhook that is not older than its tenant is %+v, %v", w, err)
-	}
-	create(later)
-	ofNobody(t, s)
-	enqueueAll(t, s, messageOf("app/web", "m2"))
-	if got := deliveryStates(t, s); len(got) != 1 {
-		t.Errorf("it gets a message of the new tenant: %q", got)
-	}
-	enable := func(w *store.Webhook) error {
-		w.Enable()
-		return nil
-	}
-	if _, err := s.ChangeWebhook(t.Context(), store.OfEarlier("acme"), "a", enable, store.Event{At: later, Action: "patchWebhook"}); err != nil {
-		t.Fatal(err)
-	}
-	if w, err := s.GetWebhook(t.Context(), "acme", "a"); err != nil || w.Disabled || w.DisabledReason != "" {
-		t.Errorf("the webhook that was enabled is %+v, %v", w, err)
-	}
-}
-
-// ofNobody checks that the new tenant does not have the webhook a, and that it is there with what waits for it.
-func ofNobody(t *testing.T, s store.Store) {
-	t.Helper()
-	if own, err := s.ListWebhooks(t.Context(), "acme", "", 10); err != nil || len(own) != 0 {
-		t.Errorf("the new tenant has %v, %v", own, err)
-	}
-	if _, err := s.GetWebhook(t.Context(), "acme", "a"); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("the new tenant reads the webhook of the earlier one: %v", err)
-	}
-	w, err := s.GetWebhook(t.Context(), "", "a")
-	if err != nil || !w.Disabled || w.DisabledReason == "" || w.Tenant != store.OfEarlier("acme") || w.Secret.ID != "a/1" {
-		t.Errorf("the webhook of the earlier tenant is %+v, %v", w, err)
-	}
-	if got := deliveryStates(t, s); len(got) != 1 {
-		t.Errorf("of what waits for it are left: %q", got)
-	}
-	events, err := s.ListEvents(t.Context(), "", 0, 100)
-	if err != nil || !slices.ContainsFunc(events, func(e store.Event) bool {
-		return e.Action == "disableWebhook" && e.Object == "webhook/a" && e.Tenant == w.Tenant
-	}) {
-		t.Errorf("the events are %+v, %v", events, err)
 	}
 }
