@@ -1,15 +1,21 @@
 package migrate
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/gitops/slug"
 )
+
+// longest is how long the name of an App may be.
+const longest = 53
 
 // app is an App that is written.
 type app struct {
@@ -51,11 +57,9 @@ func (m *migration) find(kind, namespace, name string) *object {
 }
 
 var (
-	// appName and projectName are the names that kubeop accepts.
-	appName     = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,51}[a-z0-9])?$`)
+	// projectName is what kubeop accepts.
 	projectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,33}[a-z0-9])?$`)
 	objectName  = regexp.MustCompile(`^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$`)
-	notInName   = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
 // add begins an App for an object whose own objects are in a namespace. It is nil if kubeop could not have it.
@@ -72,7 +76,7 @@ func (m *migration) add(o *object, name, namespace string) *app {
 	if a.target = "kubeop-" + m.tenant + "-" + a.project; m.ofPlatform() {
 		a.target = namespace
 	}
-	a.name = m.free(a.project, nameFrom(name, "app"))
+	a.name = m.free(a.project, slug.Name(name, "app", longest))
 	m.apps = append(m.apps, a)
 	m.made[o] = append(m.made[o], a)
 	if a.target != namespace && !m.moved[namespace] {
@@ -86,7 +90,7 @@ func (m *migration) add(o *object, name, namespace string) *app {
 // ofPlatform reports whether the apps are those of the platform itself, which can adopt namespaces.
 func (m *migration) ofPlatform() bool { return m.tenant == v1alpha1.PlatformTenant }
 
-// projectOf returns the project for a namespace.
+// projectOf returns the project for a namespace. Two namespaces may have objects of the same name, so each has a project of its own.
 func (m *migration) projectOf(namespace string) string {
 	if m.ofPlatform() {
 		return namespace
@@ -94,34 +98,26 @@ func (m *migration) projectOf(namespace string) string {
 	if m.project != "" {
 		return m.project
 	}
-	short := nameFrom(namespace, "p")
-	for _, prefix := range []string{"kubeop-" + m.tenant + "-", m.tenant + "-"} {
-		if rest, ok := strings.CutPrefix(namespace, prefix); ok {
-			short = rest
-			break
-		}
+	delivered := "kubeop-" + m.tenant + "-"
+	if rest, ok := strings.CutPrefix(namespace, delivered); ok {
+		return rest
 	}
-	// Two namespaces may have objects of the same name, so each has a project of its own.
-	return slug.Free(short, 53, func(name string) bool {
-		return slices.ContainsFunc(m.apps, func(a *app) bool { return a.project == name && a.namespace != namespace })
+	short, ok := strings.CutPrefix(namespace, m.tenant+"-")
+	if !ok {
+		short = slug.Name(namespace, "p", longest)
+	}
+	return slug.Free(short, 35, func(name string) bool {
+		return slices.ContainsFunc(m.apps, func(a *app) bool { return a.project == name && a.namespace != namespace }) ||
+			slices.ContainsFunc(m.objects, func(o *object) bool {
+				target, _, _ := unstructured.NestedString(o.Object, "spec", "targetNamespace")
+				return cmp.Or(target, o.GetNamespace()) == delivered+name
+			})
 	})
-}
-
-// nameFrom makes a name for kubeop of one that may be longer, have dots or begin with a digit.
-func nameFrom(name, prefix string) string {
-	if appName.MatchString(name) {
-		return name
-	}
-	name = strings.Trim(notInName.ReplaceAllString(strings.ToLower(name), "-"), "-")
-	if name == "" || name[0] < 'a' {
-		name = strings.TrimSuffix(prefix+"-"+name, "-")
-	}
-	return strings.TrimRight(name[:min(len(name), 53)], "-")
 }
 
 // free returns a name that no other app of the project has.
 func (m *migration) free(project, name string) string {
-	return slug.Free(name, 53, func(name string) bool {
+	return slug.Free(name, longest, func(name string) bool {
 		return slices.ContainsFunc(m.apps, func(a *app) bool { return a.project == project && a.name == name })
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/cmd/kubeop/offline"
 	"github.com/kubeop/kubeop/delivery/render/kustomize"
+	"github.com/kubeop/kubeop/gitops/slug"
 )
 
 // clone copies a folder of testdata into a new repository of Git.
@@ -296,8 +297,8 @@ func TestNamesForKubeop(t *testing.T) {
 		"web": "web", "Web.Shop": "web-shop", "1a": "app-1a", "a1": "a1", "-": "app", "_x_": "x", "aa..z": "aa-z",
 		strings.Repeat("a", 53): strings.Repeat("a", 53), strings.Repeat("b", 54): strings.Repeat("b", 53), strings.Repeat("c", 52) + ".d": strings.Repeat("c", 52),
 	} {
-		if got := nameFrom(name, "app"); got != want {
-			t.Errorf("nameFrom(%q) = %q, want %q", name, got, want)
+		if got := slug.Name(name, "app", longest); got != want {
+			t.Errorf("the name of %q is %q, want %q", name, got, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubeop/kubeop/cmd/kubeop/migrate/address"
 	"github.com/kubeop/kubeop/cmd/kubeop/migrate/secrecy"
+	"github.com/kubeop/kubeop/gitops/slug"
 )
 
 // whyOfKustomizations explains fields of Kustomizations that have no counterpart.
@@ -132,7 +133,7 @@ func (m *migration) shared(o *object, f *fields, git values) {
 		from = append(from, reference)
 	}
 	if len(secrets) > 0 {
-		name := nameFrom(o.GetName(), "app") + "-variables"
+		name := slug.Name(o.GetName(), "app", longest) + "-variables"
 		from = append([]any{values{"kind": "Secret", "name": name}}, from...)
 		m.report.ask(o, "spec.postBuild.substitute", fmt.Sprintf("what may be secret is not written: create the Secret %s with %s in the namespace of the app",
 			name, strings.Join(secrets, ", ")))

@@ -5,24 +5,27 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/cmd/kubeop/migrate/document"
+	"github.com/kubeop/kubeop/gitops/slug"
 )
 
 // TestAnyNameBecomesOneThatKubeopAccepts, and one that it accepts stays.
 func TestAnyNameBecomesOneThatKubeopAccepts(t *testing.T) {
+	appName := regexp.MustCompile(`^[a-z]([-a-z0-9]{0,51}[a-z0-9])?$`)
 	random, letters := rand.New(rand.NewPCG(1, 1)), []rune("abz09-._AZé ")
 	for range 5000 {
 		name := make([]rune, 1+random.IntN(70))
 		for i := range name {
 			name[i] = letters[random.IntN(len(letters))]
 		}
-		got := nameFrom(string(name), "app")
-		if !appName.MatchString(got) || nameFrom(got, "app") != got || appName.MatchString(string(name)) && got != string(name) {
+		got := slug.Name(string(name), "app", longest)
+		if !appName.MatchString(got) || slug.Name(got, "app", longest) != got || appName.MatchString(string(name)) && got != string(name) {
 			t.Fatalf("%q becomes %q", string(name), got)
 		}
 	}
@@ -30,23 +33,28 @@ func TestAnyNameBecomesOneThatKubeopAccepts(t *testing.T) {
 
 // TestEachNamespaceHasAProjectOfItsOwn, unless one is given: objects of two namespaces may have the same name.
 func TestEachNamespaceHasAProjectOfItsOwn(t *testing.T) {
+	long := strings.Repeat("a", 35)
 	for name, c := range map[string]struct {
 		tenant, project string
 		want            map[string]string
 	}{
-		"of a tenant":     {"acme", "", map[string]string{"acme-shop": "shop", "shop": "shop-2", "kubeop-acme-shop": "shop-3", "acmeshop": "acmeshop", "1a": "p-1a", "acme-1a": "1a"}},
+		"of a tenant":     {"acme", "", map[string]string{"acme-shop": "shop-2", "shop": "shop-3", "kubeop-acme-shop": "shop", "acmeshop": "acmeshop", "1a": "p-1a", "acme-1a": "1a"}},
+		"of the longest":  {"acme", "", map[string]string{"acme-" + long: long, long: long[:33] + "-2"}},
 		"given":           {"acme", "all", map[string]string{"acme-shop": "all", "shop": "all"}},
 		"of the platform": {"platform", "", map[string]string{"platform-shop": "platform-shop", "shop": "shop"}},
 	} {
 		m := newMigration(c.tenant)
 		m.project = c.project
+		for _, namespace := range []string{"acme-shop", "shop", "kubeop-acme-shop", "acmeshop", "1a", "acme-1a", "platform-shop", "acme-" + long, long} {
+			if _, there := c.want[namespace]; there {
+				m.objects = append(m.objects, &object{Unstructured: named(helmGroup, "v2", "HelmRelease", namespace, "web")})
+			}
+		}
 		for range 2 { // The second app of a namespace has the project of the first one.
-			for _, namespace := range []string{"acme-shop", "shop", "kubeop-acme-shop", "acmeshop", "1a", "acme-1a", "platform-shop"} {
-				want, there := c.want[namespace]
-				if !there {
-					continue
-				}
-				a := m.add(&object{Unstructured: named(helmGroup, "v2", "HelmRelease", namespace, "web")}, "web", namespace)
+			for _, o := range m.objects {
+				namespace := o.GetNamespace()
+				want := c.want[namespace]
+				a := m.add(o, "web", namespace)
 				if a == nil || a.project != want {
 					t.Errorf("%s: the namespace %s has the app %+v, want the project %s: %+v", name, namespace, a, want, m.report.LeftOut)
 				}
