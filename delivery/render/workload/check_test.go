@@ -118,8 +118,8 @@ func TestPortsAreThereOnceForEachProtocol(t *testing.T) {
 	expect(t, checked(Settings{}, with(v1alpha1.ImagePort{Name: "quic", Port: 80, Protocol: corev1.ProtocolUDP})), "")
 }
 
-// TestAProbeConnectsToAPortOfTCP: to any other one it never could, so no pod would ever be ready.
-func TestAProbeConnectsToAPortOfTCP(t *testing.T) {
+// TestAProbeNamesAPortOfTCP: where a program listens by TCP, too, the number of the port says so.
+func TestAProbeNamesAPortOfTCP(t *testing.T) {
 	number, http, dns, none := intstr.FromInt32(53), intstr.FromString("http"), intstr.FromString("dns"), intstr.FromString("web")
 	for name, c := range map[string]struct {
 		probe v1alpha1.Probe
@@ -127,9 +127,9 @@ func TestAProbeConnectsToAPortOfTCP(t *testing.T) {
 		want  string
 	}{
 		"the first port":            {v1alpha1.Probe{TCP: true}, "http", ""},
-		"the first port, of UDP":    {v1alpha1.Probe{Path: "/"}, "dns", "spec.image.probes.liveness: path and tcp need a port of TCP, and port dns is UDP; set another port"},
+		"the first port, of UDP":    {v1alpha1.Probe{Path: "/"}, "dns", "spec.image.probes.liveness: path and tcp connect by TCP, and port dns is UDP; set the number of a port at which the program listens by TCP"},
 		"a port by name":            {v1alpha1.Probe{Path: "/", Port: &http}, "dns", ""},
-		"a port of UDP by name":     {v1alpha1.Probe{TCP: true, Port: &dns}, "http", "spec.image.probes.liveness: path and tcp need a port of TCP, and port dns is UDP; set another port"},
+		"a port of UDP by name":     {v1alpha1.Probe{TCP: true, Port: &dns}, "http", "spec.image.probes.liveness: path and tcp connect by TCP, and port dns is UDP; set the number of a port at which the program listens by TCP"},
 		"a port that is none":       {v1alpha1.Probe{TCP: true, Port: &none}, "http", `spec.image.probes.liveness: spec.image.ports has no port named "web"`},
 		"a port by number":          {v1alpha1.Probe{TCP: true, Port: &number}, "dns", ""}, // The program may listen at ports that it does not list.
 		"a command needs no port":   {v1alpha1.Probe{Command: []string{"check"}}, "dns", ""},

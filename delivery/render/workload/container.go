@@ -83,7 +83,7 @@ func probePort(p *v1alpha1.Probe, ports []v1alpha1.ImagePort) intstr.IntOrString
 	return intstr.FromString(ports[0].Name)
 }
 
-// checkProbe makes sure that a probe names a port that it can connect to, which the API server does not check.
+// checkProbe makes sure that a probe names a port of TCP, which the API server does not check. A port by its number needs not be listed.
 func checkProbe(p *v1alpha1.Probe, ports []v1alpha1.ImagePort) error {
 	if p == nil || len(p.Command) > 0 {
 		return nil
@@ -102,7 +102,7 @@ func checkProbe(p *v1alpha1.Probe, ports []v1alpha1.ImagePort) error {
 	case n < 0:
 		return fmt.Errorf("spec.image.ports has no port named %q", p.Port.StrVal)
 	case !isTCP(ports[n]):
-		return fmt.Errorf("path and tcp need a port of TCP, and port %s is %s; set another port", ports[n].Name, ports[n].Protocol)
+		return fmt.Errorf("path and tcp connect by TCP, and port %s is %s; set the number of a port at which the program listens by TCP", ports[n].Name, ports[n].Protocol)
 	}
 	return nil
 }
