@@ -17,7 +17,9 @@ import (
 type part struct {
 	name string
 	// run is nil if the settings do not have the part.
-	run  func(context.Context) error
+	run func(context.Context) error
+	// lead is the name of the lead that the part has while it runs, so that one of several managers runs it at a time; "" runs it on each.
+	lead string
 	end  end
 	need need
 }
@@ -47,17 +49,17 @@ const (
 // parts is the only list of what runs in the manager's process.
 func (m *manager) parts() []part {
 	return []part{
-		{"API", m.api.Serve, afterDrain, vital},
-		{"probes and metrics", m.health.Serve, afterAPI, vital},
-		{"caches of the cluster", m.cluster.Start, afterAPI, vital},
-		{"certificate of the API", m.renewal(), afterAPI, vital},
-		{"sweep of what was fetched", m.sweep, afterAPI, optional},
-		{"sweep of the store", m.leading("sweep", m.sweepStore), afterAPI, optional},
-		{"changes for webhooks", m.leading("webhooks", withLogger("webhooks", m.hooks.watching())), atStop, optional},
-		{"messages to webhooks", withLogger("webhooks", m.hooks.sending()), atStop, optional},
-		{"usage of apps", m.leading("usage", withLogger("usage", m.measuring())), afterAPI, optional},
-		{"keys that sign JWTs", withLogger("signing", m.signing.Run), afterAPI, optional},
-		{"keys of issuers", withLogger("oidc", m.issuers.Run), afterAPI, optional},
+		{"API", m.api.Serve, "", afterDrain, vital},
+		{"probes and metrics", m.health.Serve, "", afterAPI, vital},
+		{"caches of the cluster", m.cluster.Start, "", afterAPI, vital},
+		{"certificate of the API", m.renewal(), "", afterAPI, vital},
+		{"sweep of what was fetched", m.sweep, "", afterAPI, optional},
+		{"sweep of the store", m.sweepStore, "sweep", afterAPI, optional},
+		{"changes for webhooks", m.hooks.watching(), "webhooks", atStop, optional},
+		{"messages to webhooks", withLogger("webhooks", m.hooks.sending()), "", atStop, optional},
+		{"usage of apps", m.measuring(), "usage", afterAPI, optional},
+		{"keys that sign JWTs", withLogger("signing", m.signing.Run), "", afterAPI, optional},
+		{"keys of issuers", withLogger("oidc", m.issuers.Run), "", afterAPI, optional},
 	}
 }
 
@@ -77,12 +79,12 @@ func (m *manager) measuring() func(context.Context) error {
 	return m.sampler.Run
 }
 
-// leading runs a part on one of several managers at a time.
-func (m *manager) leading(what string, run func(context.Context) error) func(context.Context) error {
-	if run == nil {
-		return nil
+// led returns what runs a part, by its lead if it has one.
+func (m *manager) led(p part) func(context.Context) error {
+	if p.lead == "" {
+		return p.run
 	}
-	return func(ctx context.Context) error { return m.leader.Run(ctx, what, run) }
+	return func(ctx context.Context) error { return m.leader.Run(ctx, p.lead, p.run) }
 }
 
 // withLogger gives a part a logger of its own.
@@ -119,7 +121,7 @@ func (m *manager) serve(ctx context.Context) (err error) {
 			if p.end == afterDrain {
 				defer finish()
 			}
-			err := p.run(until[p.end])
+			err := m.led(p)(until[p.end])
 			if p.need == vital && stopped.Err() == nil {
 				ctrl.Log.Info("Stopping, because a part ended", "part", p.name, "why", fmt.Sprint(err))
 			}

@@ -21,10 +21,10 @@ func TestWhatRuns(t *testing.T) {
 		"caches of the cluster until the API ended, and the manager with it",
 		"certificate of the API until the API ended, and the manager with it",
 		"sweep of what was fetched until the API ended",
-		"sweep of the store until the API ended",
-		"changes for webhooks until it stops",
+		"sweep of the store until the API ended, led as sweep",
+		"changes for webhooks until it stops, led as webhooks",
 		"messages to webhooks until it stops",
-		"usage of apps until the API ended",
+		"usage of apps until the API ended, led as usage",
 		"keys that sign JWTs until the API ended",
 		"keys of issuers until the API ended",
 	}
@@ -39,7 +39,11 @@ func TestWhatRuns(t *testing.T) {
 		var got []string
 		for _, p := range c.manager.parts() {
 			if p.run != nil {
-				got = append(got, fmt.Sprintf("%s %s%s", p.name, ends[p.end], needs[p.need]))
+				text := fmt.Sprintf("%s %s%s", p.name, ends[p.end], needs[p.need])
+				if p.lead != "" {
+					text += ", led as " + p.lead
+				}
+				got = append(got, text)
 			}
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {

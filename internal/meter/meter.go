@@ -2,7 +2,6 @@
 package meter
 
 import (
-	"regexp"
 	"strings"
 )
 
@@ -78,14 +77,3 @@ func UnitOf(name string) string {
 	}
 	return ""
 }
-
-// MaxName is how long the name of a meter may be, in bytes: storage/ and the longest name of a class.
-const MaxName = 261
-
-// Pattern is what names of meters are.
-const Pattern = `^[a-z][a-z0-9]*([-./][a-z0-9]+)*$`
-
-var valid = regexp.MustCompile(Pattern)
-
-// Valid reports whether a text is the name of a meter.
-func Valid(name string) bool { return len(name) <= MaxName && valid.MatchString(name) }

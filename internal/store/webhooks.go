@@ -25,7 +25,7 @@ const (
 // KeepWebhooks is how long a webhook is kept whose tenant is gone.
 const KeepWebhooks = 30 * 24 * time.Hour
 
-// ParkedEvery is how often the audit log has an event about parked messages of one webhook, at most.
+// ParkedEvery is the minimum time between two events in the audit log about parked messages of a webhook.
 const ParkedEvery = time.Hour
 
 // Webhook is an endpoint that gets messages.
@@ -36,7 +36,7 @@ type Webhook struct {
 	// TenantUID is the UID of that Tenant: another one of the same name has another UID. It is "" for the platform, and for webhooks of a manager that did not store it.
 	TenantUID string
 	URL       string
-	// Types are those of the messages that it gets: all of a group as "app.*", or all as "*".
+	// Types are the types of messages that it gets: "app.*" is a whole group, "*" is all.
 	Types []string
 	// Disabled is true if it gets no new messages; its waiting messages keep waiting. DisabledReason says why the manager disabled it, "" if somebody
 	// else did.
@@ -97,7 +97,7 @@ type Message struct {
 	Type string
 	// Tenant is whose it is, "" for the platform's. Webhooks of a tenant get it only if they are of the Tenant with TenantUID, and those without a UID if they are of one with this name.
 	Tenant, TenantUID string
-	// Object is what it happened to, such as app/acme/shop/web: messages about one object are sent in their order.
+	// Object is the object of the event, such as app/acme/shop/web. Messages about one object are sent in order.
 	Object string
 	At     time.Time
 	Body   []byte

@@ -363,7 +363,7 @@ func (w *Watcher) tenantUID(ctx context.Context, s subject, object client.Object
 	return string(tenant.GetUID()), nil
 }
 
-// confirmed reports whether an object has been missing, or older than it was observed, for long enough: the caches are not behind then.
+// confirmed reports whether an object has been missing, or older than observed, for so long that the caches cannot be behind any more.
 func (w *Watcher) confirmed(s subject) bool {
 	since, has := w.missing[s]
 	if !has {

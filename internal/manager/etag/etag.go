@@ -17,12 +17,12 @@ func Of(body []byte) string {
 	return `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
 }
 
-// Known is the part of a request by which a caller says what it has already.
+// Known is the part of a request in which the caller names the version that it already has.
 type Known struct {
 	IfNoneMatch string `header:"If-None-Match" maxLength:"1024" doc:"ETags of answers that the caller has. If it is one of these, the answer is 304 without a body."`
 }
 
-// Has reports whether the caller has the answer with an ETag.
+// Has reports whether the caller has the answer with this ETag.
 func (k Known) Has(etag string) bool {
 	for known := range strings.SplitSeq(k.IfNoneMatch, ",") {
 		// The weak comparison of RFC 9110: W/ does not count.

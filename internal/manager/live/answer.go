@@ -12,7 +12,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/page"
 )
 
-// answer writes bodies that were encoded when their objects changed.
+// answer writes a body that was encoded when its objects changed.
 type answer struct{ Body func(huma.Context) }
 
 type one struct {
@@ -32,7 +32,7 @@ func answerOf(k etag.Known, item *index.Item) *one {
 	}}
 }
 
-// buffers are used again: pages are large, and the garbage of thousands of them would cost more than they do.
+// buffers are reused: pages are large, and collecting thousands of them as garbage would cost more than writing them.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // pageOf answers with a page. read has one item more than the limit if there is a next page.

@@ -181,7 +181,7 @@ func (o *Operations) TenantRef(ctx context.Context, name string) (store.TenantRe
 	return store.TenantRef{Name: name, UID: t.UID, Created: t.Created}, nil
 }
 
-// Project returns nil if there is a project that the caller may read, and what to answer if not.
+// Project returns nil if the project exists and the caller may read it, and otherwise the answer to the request.
 func (o *Operations) Project(ctx context.Context, tenant, name string) error {
 	_, err := o.projectNamed(ctx, access.Projects, tenant, name)
 	return err

@@ -27,7 +27,7 @@ const (
 	heldFor  = 5 * heldRest
 )
 
-// places counts the attempts that run.
+// places counts the running attempts.
 type places struct {
 	mu       sync.Mutex
 	webhooks map[string]int
@@ -133,7 +133,7 @@ func (p *places) failed(webhook string, now time.Time, wanted time.Duration) int
 	return r.failures
 }
 
-// hold records that the manager could not send to a webhook, and reports whether it could the time before. The failures of the webhook stay as they are.
+// hold records why the manager cannot send to a webhook, and reports whether the webhook was not held before. It keeps the webhook's failures.
 func (p *places) hold(webhook string, now time.Time, why error) (first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

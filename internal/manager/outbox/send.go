@@ -94,7 +94,7 @@ func (s *Sender) try(ctx context.Context, log logr.Logger, w store.Webhook, d st
 	return o
 }
 
-// hold has the messages of a webhook wait whose secret cannot be decrypted. The webhook is not at fault, so it is no attempt.
+// hold leaves a message waiting because the secret of its webhook cannot be decrypted. That is not the receiver's fault, so it does not count as an attempt.
 func (s *Sender) hold(log logr.Logger, d store.Delivery, why error) store.Outcome {
 	now := s.Now()
 	if s.places.hold(d.Webhook, now, why) {

@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// Operations are those of this package.
+// Operations are the operations of this package.
 type Operations struct {
 	Store store.Usage
 	// Cluster is the one that kubeop measures, "" if it measures none.

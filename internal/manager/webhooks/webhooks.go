@@ -26,7 +26,7 @@ type Store interface {
 	store.Requests
 }
 
-// Operations are those of this package.
+// Operations are the operations of this package.
 type Operations struct {
 	Store Store
 	// Tenant returns the tenant that has a name now, and what to answer if there is none.

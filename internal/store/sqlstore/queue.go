@@ -90,13 +90,13 @@ func park(ctx context.Context, tx *database.Tx, p parking) error {
 	return recordParked(ctx, tx, p.webhook, p.at)
 }
 
-// hold has what waits for a webhook tried for a day from now on. Each message is written once in holdEvery, however often the webhook is held.
+// hold starts the day in which waiting messages of a webhook are tried anew. It writes a message once in holdEvery at most, however often it is called.
 func hold(ctx context.Context, tx *database.Tx, webhook string, now time.Time) error {
 	_, err := tx.Exec(ctx, `UPDATE webhook_deliveries SET since = ? WHERE webhook = ? AND state = 'waiting' AND since <= ?`, micros(now), webhook, micros(now.Add(-holdEvery)))
 	return err
 }
 
-// prune deletes messages of a webhook that were delivered or parked, beyond as many as are kept: those first that were so the longest ago.
+// prune deletes the oldest delivered or parked messages of a webhook, beyond the number that is kept.
 func prune(ctx context.Context, tx *database.Tx, webhook string, state store.DeliveryState) error {
 	most := map[store.DeliveryState]int{store.Delivered: store.MaxDelivered, store.Parked: store.MaxParked}[state]
 	_, err := tx.Exec(ctx, `DELETE FROM webhook_deliveries WHERE id IN (SELECT id FROM webhook_deliveries WHERE webhook = ? AND state = ? ORDER BY ended DESC, id DESC LIMIT ? OFFSET ?)`,
@@ -116,7 +116,7 @@ func recordParked(ctx context.Context, tx *database.Tx, webhook string, at time.
 // ofOutbox is the actor of events about what the manager did to a webhook by itself.
 const ofOutbox = "webhooks"
 
-// insertOutboxEvent records what the manager did to a webhook by itself.
+// insertOutboxEvent records what the manager itself did to a webhook.
 func insertOutboxEvent(ctx context.Context, tx *database.Tx, action, webhook string, at time.Time) error {
 	w, err := webhookOf(ctx, tx, "", webhook)
 	if err != nil {

@@ -33,7 +33,7 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 			return fmt.Errorf("removing what ended: %w", err)
 		}
 	}
-	// Webhooks wait for this, so nothing else keeps them from it.
+	// A failure about usage does not keep messages to webhooks waiting.
 	return errors.Join(s.sweepUsage(ctx, now), s.sweepWebhooks(ctx, now))
 }
 
@@ -124,7 +124,7 @@ func (s *Store) sweepUsage(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// sweep runs statements in one transaction, again until the last one removes fewer rows than it may.
+// sweep runs statements in one transaction, and repeats that until the last statement deletes fewer rows than it may.
 func (s *Store) sweep(ctx context.Context, before int64, statements []string) error {
 	for removed := int64(swept); removed == swept; {
 		err := s.db.Write(ctx, "sweep", func(ctx context.Context, tx *database.Tx) (err error) {
