@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,5 +102,18 @@ func TestFinalizersOfOthersStayWhenTheCacheIsLate(t *testing.T) {
 				t.Errorf("at last its finalizers are %v", b.app.Finalizers)
 			}
 		})
+	}
+}
+
+// TestNothingIsFinalizedWithoutTheFinalizer: what the object made was deleted before, and another object may have made it again.
+func TestNothingIsFinalizedWithoutTheFinalizer(t *testing.T) {
+	b := newFixture(t, web(func(a *v1alpha1.App) {
+		a.DeletionTimestamp, a.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"example.com/other"}
+	}))
+	f := &facts{app: b.app}
+	ran := false
+	result, err := b.Finalize(t.Context(), b.app, f, Of("Removed", f, func(context.Context, *facts) error { ran = true; return nil }))
+	if ran || err != nil || !result.IsZero() {
+		t.Errorf("ran: %t, %+v, %v", ran, result, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -257,6 +258,9 @@ func TestAStatusThatTheAPIServerFindsTooLargeIsSaidInAnother(t *testing.T) {
 			}
 			if b.read(t, b.app); conditions.GetReason(b.app, v1alpha1.ReadyCondition) != v1alpha1.TooLargeReason || b.app.Status.LastAttemptedRevision != "" {
 				t.Errorf("the status is %+v", b.app.Status)
+			}
+			if reason := conditions.GetReason(b.app, meta.ReconcilingCondition); reason != v1alpha1.ProgressingWithRetryReason {
+				t.Errorf("it is tried again for the reason %q", reason)
 			}
 		})
 	}

@@ -206,3 +206,12 @@ func TestTheProjectOfAPreview(t *testing.T) {
 		t.Errorf("%s has (-want +got):\n%s", got.Name, diff)
 	}
 }
+
+// TestARunningPreviewKeepsItsPlace: a new branch whose name is before that of a running preview does not end it.
+func TestARunningPreviewKeepsItsPlace(t *testing.T) {
+	young := now.Add(-time.Hour)
+	got := limits(&v1alpha1.ProjectPreviews{Branches: "*", Max: 1}, "z").Choose([]Branch{{Name: "a", Hash: "1", Time: young}, {Name: "z", Hash: "1", Time: young}})
+	if len(got) != 2 || got[0].Name != "z" || got[0].Missing != "" || got[1].Missing == "" {
+		t.Errorf("got %+v", got)
+	}
+}
