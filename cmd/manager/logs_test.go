@@ -170,15 +170,7 @@ func TestLogsAreStreamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- served.serve(running) }()
-	defer func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}()
+	serveUntilTheEnd(t, served)
 	m := &logsOf{t, served}
 	for m.cluster.Synced(t.Context()) != nil {
 		time.Sleep(20 * time.Millisecond)
@@ -258,4 +250,18 @@ func (m *logsOf) follows(more chan<- string, path string) {
 	if another := events.Scan(); one && another {
 		m.Errorf("it goes on: %s", events.Text())
 	}
+}
+
+// serveUntilTheEnd serves until the test ends.
+func serveUntilTheEnd(t *testing.T, m *manager) {
+	t.Helper()
+	running, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- m.serve(running) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

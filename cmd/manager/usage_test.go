@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/bits"
@@ -99,15 +98,7 @@ func TestUsageOfAClusterIsMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	served.sampler.Clocks, served.sampler.Tick = fastClocks(), time.Second/faster
-	running, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- served.serve(running) }()
-	defer func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}()
+	serveUntilTheEnd(t, served)
 	m := &logsOf{t, served}
 	wait := func(more int64) {
 		t.Helper()

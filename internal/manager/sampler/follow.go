@@ -27,7 +27,7 @@ import (
 // tick is how often the time passes.
 const tick = time.Second
 
-// losses logs why a resource is not followed, once until it is again. That all of it is read is no reason: so it begins.
+// losses logs once why a resource is not followed, until it is followed again. It does not log the first list, with which each watch begins.
 type losses struct {
 	log logr.Logger
 	mu  sync.Mutex
@@ -50,7 +50,7 @@ func (l *losses) followed(kind string) {
 	delete(l.of, kind)
 }
 
-// Follower follows a cluster, and has a Sampler measure it, again and again: each time that it leads.
+// Follower follows a cluster and measures it with a Sampler, each time that its manager leads.
 type Follower struct {
 	// Cluster is the name that the cluster is measured under.
 	Cluster string
@@ -64,7 +64,7 @@ type Follower struct {
 	now *Sampler
 }
 
-// Check returns why something is not measured. A manager that does not lead has nothing to say.
+// Check returns why something is not measured, and nil on a manager that does not lead.
 func (f *Follower) Check(context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,7 +80,7 @@ func (f *Follower) leads(with *Sampler) {
 	f.now = with
 }
 
-// Run measures until the context ends. What was not written then is lost.
+// Run measures until the context ends. Minutes that were not written by then are lost.
 func (f *Follower) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -111,7 +111,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	return <-followed
 }
 
-// run has the time pass, and beside that writes, until the context ends. That the store fails is logged once, until it does not.
+// run advances the time and writes minutes in another goroutine, until the context ends. It logs once that the store fails, until the store works again.
 func (s *Sampler) run(ctx context.Context, tick time.Duration) {
 	var both sync.WaitGroup
 	both.Go(func() { each(ctx, tick, s.Pass) })
@@ -128,7 +128,7 @@ func (s *Sampler) run(ctx context.Context, tick time.Duration) {
 	both.Wait()
 }
 
-// each runs do again and again, until the context ends.
+// each calls do repeatedly until the context ends.
 func each(ctx context.Context, tick time.Duration, do func(context.Context)) {
 	again := time.NewTicker(tick)
 	defer again.Stop()
@@ -142,7 +142,7 @@ func each(ctx context.Context, tick time.Duration, do func(context.Context)) {
 	}
 }
 
-// follow returns caches that tell a sampler what changes, once they are started.
+// follow returns caches that report changes to a sampler once they are started.
 func (f *Follower) follow(ctx context.Context, s *Sampler) (cache.Cache, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {

@@ -17,7 +17,7 @@ import (
 const (
 	// every is how often the metrics API is asked, which is about as often as it measures.
 	every = time.Minute
-	// holding is how long its answer counts if there is no other one.
+	// holding is how long an answer counts if no other one follows.
 	holding = every * 5 / 2
 	// metricsPath has the pods of all namespaces.
 	metricsPath = "/apis/metrics.k8s.io/v1beta1/pods"
@@ -38,10 +38,10 @@ type podUse struct {
 	} `json:"containers"`
 }
 
-// errNoPods is why an answer is none: it says nothing of pods that have a place on a node.
+// errNoPods refuses an answer without any pod while pods have a place on a node.
 var errNoPods = errors.New("it has the metrics of no pod at all")
 
-// Sample says what the metrics API answered.
+// Sample records an answer of the metrics API.
 func (s *Sampler) Sample(answer []byte) error {
 	var read podMetrics
 	if err := json.Unmarshal(answer, &read); err != nil {
@@ -98,7 +98,7 @@ func (s *Sampler) use(now time.Time, is podUse) {
 	})
 }
 
-// forgetSamples ends what was sampled too long ago: of all pods if the metrics API does not answer, which is a gap, or of those that it does not have any more.
+// forgetSamples ends samples that are too old: of all pods if the metrics API does not answer, which is a gap, or of pods that are no longer in its answers.
 func (s *Sampler) forgetSamples(now time.Time) {
 	if _, is := s.mended[metrics]; is && now.Sub(s.sampled) > holding {
 		delete(s.mended, metrics)

@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/internal/meter"
 )
 
-// thing is what uses something.
+// thing is a pod, claim, Service or App that uses something.
 type thing struct {
 	namespace, app string
 	rates          []tally.Rate
@@ -20,7 +20,7 @@ type thing struct {
 	sampled time.Time
 }
 
-// things are those that use something now.
+// things are the pods, claims, Services and Apps that use something now.
 type things struct {
 	all map[tally.Key]thing
 	// of has the keys of each namespace.
@@ -31,7 +31,7 @@ type things struct {
 
 func name(namespace, name string) string { return namespace + "/" + name }
 
-// labelled returns the app that an object says it is of.
+// labelled returns the app in the label of an object, which its tenant may have written.
 func labelled(object client.Object) string {
 	if _, is := object.(*v1alpha1.App); is {
 		return object.GetName()
@@ -39,7 +39,7 @@ func labelled(object client.Object) string {
 	return object.GetLabels()[v1alpha1.AppLabel]
 }
 
-// set says what a thing uses from now on, or since it began if it was not known before. What a pod used by the metrics API ends with it.
+// set records what a thing uses from now on, or since it began if it is new. If a pod ends, its samples of the metrics API end, too.
 func (s *Sampler) set(key tally.Key, is thing) {
 	now := s.clock.now()
 	if len(is.rates) == 0 {
@@ -77,7 +77,7 @@ func (s *Sampler) set(key tally.Key, is thing) {
 	}
 }
 
-// ownerOf returns whose a thing is: anybody may write a label, so it counts only if there is such an App.
+// ownerOf returns the owner of a thing. Anybody may write a label, so it counts only if its App exists.
 func (s *Sampler) ownerOf(is thing) tally.Owner {
 	if !s.things.apps[name(is.namespace, is.app)] {
 		return ownerOf(is.namespace, "")
@@ -85,7 +85,7 @@ func (s *Sampler) ownerOf(is thing) tally.Owner {
 	return ownerOf(is.namespace, is.app)
 }
 
-// appear says that there is an App. It is said again whenever it changes.
+// appear records that an App exists. It is called again for each change of the App.
 func (s *Sampler) appear(namespace, app string) {
 	if key := name(namespace, app); !s.things.apps[key] {
 		s.things.apps[key] = true
@@ -93,7 +93,7 @@ func (s *Sampler) appear(namespace, app string) {
 	}
 }
 
-// own finds the owners of what is in a namespace again, when an App came or went.
+// own updates the owners of all things in a namespace after an App was created or deleted.
 func (s *Sampler) own(namespace string) {
 	now := s.clock.now()
 	for key := range s.things.of[namespace] {

@@ -1,5 +1,5 @@
-// Package sampler measures what the apps of a cluster use. It follows pods, claims, Services and Apps by watches, asks the metrics API, and writes each minute to the store once it is certain that the
-// watches lived through it.
+// Package sampler measures what the apps of a cluster use. It watches pods, claims, Services and Apps, reads the metrics API, and writes each minute to
+// the store once it is certain that no watch was silent in it.
 package sampler
 
 import (
@@ -23,11 +23,11 @@ import (
 const (
 	// settling is how long after its end a minute is written: longer than it takes to find out that a connection is silent.
 	settling = 90 * time.Second
-	// mending is how long after the beginning of a watch it is taken for followed: what was there before is read then.
+	// mending is how long after its beginning a watch counts as complete: by then it has read all older objects.
 	mending = 30 * time.Second
-	// standing is for how long the time may stand still. If it did for longer, the process was stopped, and what happened meanwhile is not known.
+	// standing is the longest pause between two calls of Pass. After a longer one, the process was stopped, and what happened meanwhile is unknown.
 	standing = 10 * time.Second
-	// maxUnwritten is how many minutes are kept while the store fails. Then the oldest are lost.
+	// maxUnwritten is how many minutes are kept while the store fails. The oldest beyond it are lost.
 	maxUnwritten = 60
 )
 
@@ -53,7 +53,7 @@ type Sampler struct {
 	lost      int
 }
 
-// New returns a sampler that begins now, and knows of nothing.
+// New returns a sampler that begins now, without any object.
 func New(cluster string, to store.Usage, clocks func() fence.Instant) *Sampler {
 	s := &Sampler{cluster: cluster, store: to, clock: newClock(clocks), mended: map[string]time.Time{}, synced: func() bool { return true }}
 	s.passed = s.clock.now()
@@ -62,7 +62,7 @@ func New(cluster string, to store.Usage, clocks func() fence.Instant) *Sampler {
 	return s
 }
 
-// Put says how an object is now.
+// Put records the present state of an object.
 func (s *Sampler) Put(object client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *Sampler) Put(object client.Object) {
 	s.set(tally.Key{Group: group, Name: name(object.GetNamespace(), object.GetName())}, thing{namespace: object.GetNamespace(), app: labelled(object), rates: rates})
 }
 
-// Delete says that an object is gone.
+// Delete records that an object is gone.
 func (s *Sampler) Delete(object client.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *Sampler) Delete(object client.Object) {
 	}
 }
 
-// Lost says that a resource is not followed, and may not have been for as long as is said.
+// Lost records that a resource is not followed, and for how long it may already not have been.
 func (s *Sampler) Lost(kind string, silent time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +100,7 @@ func (s *Sampler) Lost(kind string, silent time.Duration) {
 	}
 }
 
-// Followed says that a resource is followed again.
+// Followed records that a resource is followed again.
 func (s *Sampler) Followed(kind string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *Sampler) Followed(kind string) {
 	}
 }
 
-// Pass has the time pass. It has to be called every second, and waits for nothing.
+// Pass advances the time. Call it every second. It never waits for the store.
 func (s *Sampler) Pass(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *Sampler) Pass(ctx context.Context) {
 	s.take(now)
 }
 
-// resume goes on after the process was stopped: the connections of watches may be silent since, and what they have was read late.
+// resume marks a gap after the process was stopped: watches may have lost their connections without noticing, and their events came late.
 func (s *Sampler) resume() {
 	now := s.clock.now()
 	for _, group := range meter.Groups {
@@ -142,8 +142,8 @@ func (s *Sampler) resume() {
 	s.resumed = now
 }
 
-// take takes the minutes of which nothing can turn out to be missing any more. It takes none while a silent connection could not be found out yet, because the process was stopped, and
-// while the clock of the machine differs: it may turn out that it is right, and that they were other minutes.
+// take moves minutes from the tally to the unwritten ones once nothing can turn out to be missing in them. It moves none while a silent connection may
+// not have been noticed yet after a stop of the process, nor while the machine's clock differs, because that clock may turn out to be right.
 func (s *Sampler) take(now time.Time) {
 	if s.clock.differs() || now.Sub(s.resumed) < settling {
 		s.lost += len(s.tally.Take(now.Add(-maxUnwritten * time.Minute)))
@@ -159,7 +159,7 @@ func (s *Sampler) take(now time.Time) {
 	}
 }
 
-// Write writes what is certain. It waits for the store, and is for one goroutine.
+// Write writes the minutes that are certain. It waits for the store. Only one goroutine may call it.
 func (s *Sampler) Write(ctx context.Context) error {
 	for {
 		next, waiting := s.next()
@@ -196,7 +196,7 @@ func (s *Sampler) wrote(ctx context.Context, m store.Minute) {
 	}
 }
 
-// rebase goes on by the time of another clock.
+// rebase continues with the time of another clock.
 func (s *Sampler) rebase() {
 	now := s.clock.now()
 	s.tally.Rebase(now)
@@ -212,7 +212,7 @@ func (s *Sampler) rebase() {
 	}
 }
 
-// mend begins to measure groups of which all that they need is followed for long enough.
+// mend begins to measure a group once all resources that it needs have been followed for long enough.
 func (s *Sampler) mend(now time.Time) {
 	if !s.synced() {
 		return

@@ -23,7 +23,7 @@ const (
 	metrics = "metrics"
 )
 
-// needs has what has to be followed for a group to be measured. Without the Apps it is not known which app something is of.
+// needs has the resources that a group needs. Each group needs the Apps, which tell whose a thing is.
 var needs = map[meter.Group][]string{
 	meter.OfPods: {pods, apps}, meter.OfMetrics: {metrics, pods, apps}, meter.OfVolumes: {claims, apps}, meter.OfServices: {services, apps}, meter.OfObjects: {apps},
 }
@@ -39,13 +39,13 @@ func measurable(namespace string) bool {
 	return tenant != "" && tenant != v1alpha1.PlatformTenant
 }
 
-// ownerOf returns whose something in a namespace is that can be measured.
+// ownerOf returns the tenant and project of a namespace that is measured.
 func ownerOf(namespace, app string) tally.Owner {
 	tenant := v1alpha1.TenantOf(namespace)
 	return tally.Owner{Tenant: tenant, Project: strings.TrimPrefix(namespace, v1alpha1.ProjectNamespace(tenant, "")), App: app}
 }
 
-// slim keeps what is measured of an object: of everything outside of projects only its name.
+// slim drops all fields of an object that are not measured. Of an object outside of projects it keeps only the name.
 func slim(object any) (any, error) {
 	o, is := object.(client.Object)
 	if !is {
@@ -113,7 +113,7 @@ func ratesOf(object client.Object) (meter.Group, []tally.Rate) {
 	case *corev1.PersistentVolumeClaim:
 		return meter.OfVolumes, claimRates(o)
 	case *corev1.Service:
-		// One without an address is not there yet.
+		// A load balancer without an address does not exist yet.
 		if o.Spec.Type == corev1.ServiceTypeLoadBalancer && len(o.Status.LoadBalancer.Ingress) > 0 {
 			return meter.OfServices, []tally.Rate{{Meter: meter.LoadBalancers, Value: 1}}
 		}

@@ -15,14 +15,14 @@ const (
 	digits     = 3
 )
 
-// Owner is whose amounts are.
+// Owner is the tenant, project and app to which amounts belong.
 type Owner struct {
 	Tenant, Project string
 	// App is "" for what belongs to the project, and to none of its apps.
 	App string
 }
 
-// Key is one thing that uses something, such as a pod. Each group has keys of its own.
+// Key identifies one thing that uses something, such as a pod, within its group.
 type Key struct {
 	Group meter.Group
 	Name  string
@@ -47,7 +47,7 @@ func digitsOf(name string) int32 {
 // Minute is what was used in a minute.
 type Minute struct {
 	Begin time.Time
-	// Broken are the groups that were not followed all the time. What there is of them is not all.
+	// Broken are the groups that were not followed for the whole minute, so their amounts are incomplete.
 	Broken map[meter.Group]bool
 
 	sums map[Owner]map[string]*big.Int
@@ -82,7 +82,7 @@ type thing struct {
 	since time.Time
 }
 
-// Tally has what is used now, and the minutes that were not taken yet. It is not safe for concurrent use.
+// Tally has the present rates of all things, and the minutes that were not taken yet. It is not safe for concurrent use.
 type Tally struct {
 	now    time.Time
 	things map[Key]*thing
@@ -92,7 +92,7 @@ type Tally struct {
 	closed []*Minute
 }
 
-// New returns a tally that begins at a time, follows no group, and knows of nothing.
+// New returns a tally that begins at a time, without any thing. All its groups are broken.
 func New(at time.Time) *Tally {
 	t := &Tally{things: map[Key]*thing{}, broken: map[meter.Group]bool{}}
 	for _, g := range meter.Groups {
@@ -121,7 +121,7 @@ func (t *Tally) openMinute(begin time.Time) {
 	}
 }
 
-// Advance has the time pass. A time before the one that it is does nothing.
+// Advance moves the time forward. It ignores an earlier time.
 func (t *Tally) Advance(to time.Time) {
 	to = to.Truncate(resolution)
 	for end := t.open.Begin.Add(time.Minute); !to.Before(end); end = end.Add(time.Minute) {
@@ -164,7 +164,7 @@ func (m *Minute) add(of *thing, passed time.Duration) {
 	}
 }
 
-// Set says what a thing uses from a time on. Without rates it uses nothing.
+// Set records the rates of a thing from a time on. Without rates it uses nothing.
 func (t *Tally) Set(at time.Time, key Key, owner Owner, rates ...Rate) {
 	t.Advance(at)
 	if before := t.things[key]; before != nil {
@@ -176,7 +176,7 @@ func (t *Tally) Set(at time.Time, key Key, owner Owner, rates ...Rate) {
 	}
 }
 
-// SetSince is Set for a thing that used the same before, since a time. Minutes that were taken stay as they are.
+// SetSince is Set for a thing that already had these rates since an earlier time. It does not change minutes that were taken.
 func (t *Tally) SetSince(at, since time.Time, key Key, owner Owner, rates ...Rate) {
 	t.Set(at, key, owner, rates...)
 	for _, m := range append(slices.Clone(t.closed), t.open) {
@@ -191,7 +191,7 @@ func (t *Tally) SetSince(at, since time.Time, key Key, owner Owner, rates ...Rat
 	}
 }
 
-// Break says that a group is not followed since a time, which may be one that passed, until Mend says that it is again.
+// Break marks a group as not followed from a time on, which may be in the past, until Mend.
 func (t *Tally) Break(group meter.Group, since time.Time) {
 	t.broken[group], t.open.Broken[group] = true, true
 	for _, m := range t.closed {
@@ -201,13 +201,13 @@ func (t *Tally) Break(group meter.Group, since time.Time) {
 	}
 }
 
-// Mend says that a group is followed from a time on: the minute of that time is not measured, and the next one is.
+// Mend marks a group as followed from a time on. The first minute that is measured is the next one.
 func (t *Tally) Mend(at time.Time, group meter.Group) {
 	t.Advance(at)
 	t.broken[group] = false
 }
 
-// Rebase goes on at another time, because the clock was wrong. What was not taken before is lost.
+// Rebase continues at another time, because the clock was wrong. Minutes that were not taken before are lost.
 func (t *Tally) Rebase(at time.Time) {
 	t.closed = nil
 	t.begin(at)

@@ -64,7 +64,7 @@ func (o *Operations) list(ctx context.Context, in *listInput) (*answer[Page], er
 	return &answer[Page]{list}, nil
 }
 
-// query returns what the caller may read of what it asks for. What it may not read is not there for it.
+// query returns the part of a request that the caller may read. Other tenants and projects are as if they did not exist.
 func (in *listInput) query(grant access.Grant, of span) (q store.UsageQuery, err error) {
 	tenant, one := grant.Tenant()
 	if in.Tenant != "" {

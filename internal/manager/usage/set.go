@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// ahead is how far the clock of who measures may be ahead.
+// ahead is how far the clock of a foreign meter may be ahead of the manager's.
 const ahead = 2 * time.Hour
 
 // ForeignAmount is an amount that others measured.
