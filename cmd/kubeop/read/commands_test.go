@@ -353,6 +353,37 @@ func TestTraceFollowsAPodToTheFileOfItsApp(t *testing.T) {
 	}
 }
 
+// TestLogsOfPodsThatARolloutRemoved: a pod that is gone when its log is asked for is named, and only if no pod is left has the command failed.
+func TestLogsOfPodsThatARolloutRemoved(t *testing.T) {
+	app := brokenApp()
+	app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{{ID: shop + "_old__Pod", Version: "v1"}, {ID: shop + "_new__Pod", Version: "v1"}}
+	running := []corev1.ContainerStatus{{Name: "web", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	earlier := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "old", UID: "old"}, Status: corev1.PodStatus{ContainerStatuses: running}}
+	later := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "new", UID: "new"}, Status: corev1.PodStatus{ContainerStatuses: running}}
+	s := memory.Serve(t, app, earlier, later)
+	gone := "/pods/old/log"
+	s.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case !strings.HasSuffix(r.URL.Path, "/log"):
+			return false
+		case strings.HasSuffix(r.URL.Path, gone):
+			http.NotFound(w, r)
+		default:
+			_, _ = w.Write([]byte("one\n"))
+		}
+		return true
+	}
+	out, complaint, err := show(t, s, Logs, "acme/shop/web")
+	wantShown(t, out, err, "new web | one")
+	if !strings.Contains(complaint, "reading the log of old: ") {
+		t.Errorf("nothing names the pod that is gone: %q", complaint)
+	}
+	gone = "/log"
+	if _, _, err := show(t, s, Logs, "acme/shop/web"); err == nil || err.Error() != "all pods were removed before their logs could be read; run the command again" {
+		t.Errorf("all pods are gone: %v", err)
+	}
+}
+
 // TestLogsHaveTheirPodAndContainerBeforeEachLine, of the containers that have begun.
 func TestLogsHaveTheirPodAndContainerBeforeEachLine(t *testing.T) {
 	app := brokenApp()

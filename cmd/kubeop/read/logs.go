@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
@@ -85,17 +86,26 @@ func (l *logs) run(ctx context.Context, args []string) error {
 	for i, stream := range streams {
 		go func() { failures <- l.copy(ctx, clients, stream, l.Paint.Stream(i, stream.name())) }()
 	}
-	failed := 0
+	failed, gone := 0, 0
 	for range streams {
-		if err := <-failures; err != nil && ctx.Err() == nil {
+		err := <-failures
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		if apierrors.IsNotFound(err) { // A rollout removed the pod after it was listed.
+			gone++
+		} else {
 			failed++
-			if _, err := fmt.Fprintln(l.Err, err); err != nil {
-				return err
-			}
+		}
+		if _, err := fmt.Fprintln(l.Err, err); err != nil {
+			return err
 		}
 	}
-	if failed > 0 {
+	switch {
+	case failed > 0:
 		return fmt.Errorf("%d of %d logs could not be read to the end", failed, len(streams))
+	case gone == len(streams):
+		return errors.New("all pods were removed before their logs could be read; run the command again")
 	}
 	return nil
 }
