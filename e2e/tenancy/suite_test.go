@@ -23,6 +23,7 @@ import (
 
 var (
 	own    = v1alpha1.ProjectNamespace("acme", "shop")
+	open   = v1alpha1.ProjectNamespace("acme", "open")
 	theirs = v1alpha1.ProjectNamespace("beta", "shop")
 	// people are the tenant's, by their roles, and account has all rights of the deployer.
 	people  = []string{"acme-view", "acme-edit", "acme-admin"}
@@ -48,6 +49,9 @@ spec:
       roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kubeop-deployer}
       subjects: [{kind: ServiceAccount, name: bot, namespace: %s}]
 `
+	// openProject may have NetworkPolicies of its own, and openApp has one.
+	openProject = "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata: {name: open}\nspec: {network: {policies: Own}}\n"
+	openApp     = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: rules}\nspec: {type: Raw, raw: {manifests: [" + networkControl + "]}}\n"
 )
 
 var platform *tenants.Platform
@@ -84,14 +88,18 @@ func prepare(ctx context.Context) error {
 	const owners = "policies: [fresh]\nowners: [{kind: User, name: acme-view, role: view}, {kind: User, name: acme-edit, role: edit}, {kind: User, name: acme-admin, role: admin}]"
 	for tenant, spec := range map[string]string{"acme": owners, "beta": "owners: []"} {
 		namespace := v1alpha1.ProjectNamespace(tenant, "shop")
-		if _, err := platform.Tenant(ctx, tenant, spec, map[string]string{"projects/shop/project.yaml": project, "projects/shop/apps/bot/app.yaml": fmt.Sprintf(app, namespace)}); err != nil {
+		files := map[string]string{"projects/shop/project.yaml": project, "projects/shop/apps/bot/app.yaml": fmt.Sprintf(app, namespace)}
+		if tenant == "acme" {
+			files["projects/open/project.yaml"], files["projects/open/apps/rules/app.yaml"] = openProject, openApp
+		}
+		if _, err := platform.Tenant(ctx, tenant, spec, files); err != nil {
 			return err
 		}
 		if err := platform.AppReady(ctx, namespace, "bot"); err != nil {
 			return err
 		}
 	}
-	return nil
+	return platform.AppReady(ctx, open, "rules")
 }
 
 func must(t *testing.T, err error) {
