@@ -9,9 +9,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,17 +34,6 @@ const (
 	benchPerSecond = 1000
 	benchP99       = 50 * time.Millisecond
 )
-
-// asManager lets this test binary be the manager, which runs as a process of its own.
-const asManager = "KUBEOP_TEST_AS_MANAGER"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asManager) != "" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
 
 // TestReadsOfALongListTakeLittleTime reads a list of apps in pages, from a manager on one core that follows a real API server. Each request is due at a time of its own,
 // and waiting for those before it counts, as it does for callers that do not know of each other. API_SECONDS is how long. Without it the test is skipped: beside
@@ -134,45 +120,12 @@ type bench struct {
 // startBench starts a manager, and claims a token when it has read the cluster.
 func startBench(t *testing.T, cluster *rest.Config) *bench {
 	t.Helper()
-	kubeconfig, self := filepath.Join(t.TempDir(), "kubeconfig"), "/proc/self/exe"
-	if err := testenv.Kubeconfig(kubeconfig, cluster); err != nil {
-		t.Fatal(err)
-	}
-	logged := filepath.Join(t.TempDir(), "manager.log")
-	log, err := os.Create(logged)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	cmd := exec.Command(self)
-	cmd.Stderr = log
-	cmd.Env = append(os.Environ(), asManager+"=1", "GOMAXPROCS=1", "KUBECONFIG="+kubeconfig, "DATA_DIR="+t.TempDir(), "API_ADDR=127.0.0.1:0", "HEALTH_ADDR=127.0.0.1:0", "DRAIN_DELAY=0s",
-		"REQUESTS_PER_SECOND=1000000", "REQUEST_BURST=1000000")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cmd.Process.Signal(os.Interrupt); err != nil {
-			t.Error(err)
-		}
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the manager ended: %v", err)
-		}
-	})
-	b := &bench{process: cmd.Process, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
-	address, code := regexp.MustCompile(`"server":"api","address":"([^"]+)"`), regexp.MustCompile(`setup_[A-Za-z0-9_-]{43}`)
-	var at [][]byte
-	var claim []byte
-	for at == nil || claim == nil {
-		text, err := os.ReadFile(logged)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at, claim = address.FindSubmatch(text), code.Find(text)
-		time.Sleep(100 * time.Millisecond)
-	}
-	b.url = "http://" + string(at[1])
-	answer, err := http.Post(b.url+"/v1/setup", "application/json", strings.NewReader(`{"name":"bench","code":"`+string(claim)+`"}`))
+	p := startProcess(t, cluster, "GOMAXPROCS=1", "REQUESTS_PER_SECOND=1000000", "REQUEST_BURST=1000000")
+	t.Cleanup(func() { p.stop(t, os.Interrupt) })
+	b := &bench{process: p.Process, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}}
+	b.url = "http://" + p.address(t, "api")
+	claim := p.logged(t, `(setup_[A-Za-z0-9_-]{43})`)
+	answer, err := http.Post(b.url+"/v1/setup", "application/json", strings.NewReader(`{"name":"bench","code":"`+claim+`"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

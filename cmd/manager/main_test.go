@@ -248,8 +248,12 @@ func (l *logged) String() string {
 
 var log logged
 
-// controller-runtime takes one logger, and none any more after 30 seconds, so a test that sets it comes too late on a slow machine.
-func init() { ctrl.SetLogger(funcr.New(log.write, funcr.Options{})) }
+// controller-runtime takes one logger, and none any more after 30 seconds, so a test that sets it comes too late on a slow machine. The program sets its own.
+func init() {
+	if os.Getenv(asManager) == "" {
+		ctrl.SetLogger(funcr.New(log.write, funcr.Options{}))
+	}
+}
 
 // TestTheFirstAdministratorIsAskedForUntilThereIsOne reads the code in the log, claims it, and starts the manager again.
 func TestTheFirstAdministratorIsAskedForUntilThereIsOne(t *testing.T) {

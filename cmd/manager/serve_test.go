@@ -2,13 +2,23 @@ package main
 
 import (
 	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	"github.com/kubeop/kubeop/internal/config"
 	"github.com/kubeop/kubeop/internal/manager/live"
+	"github.com/kubeop/kubeop/internal/testenv"
 )
 
 // TestWhatRuns: what the settings have, until when, and what ends the manager.
@@ -48,6 +58,127 @@ func TestWhatRuns(t *testing.T) {
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s, -want +got:\n%s", name, diff)
+		}
+	}
+}
+
+// asManager lets this test binary be the manager, which runs as a process of its own.
+const asManager = "KUBEOP_TEST_AS_MANAGER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asManager) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// process is the program, which a test runs.
+type process struct {
+	*os.Process
+	// log is the file with what it logs.
+	log string
+	// ended is closed when it ended, with err.
+	ended chan struct{}
+	err   error
+}
+
+// startProcess runs the program on free ports, with settings of its environment, until the test ends.
+func startProcess(t *testing.T, cluster *rest.Config, settings ...string) *process {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := testenv.Kubeconfig(kubeconfig, cluster); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{log: filepath.Join(t.TempDir(), "manager.log"), ended: make(chan struct{})}
+	log, err := os.Create(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Stderr = log
+	cmd.Env = append(os.Environ(), asManager+"=1", "KUBECONFIG="+kubeconfig, "DATA_DIR="+t.TempDir(), "API_ADDR=127.0.0.1:0", "HEALTH_ADDR=127.0.0.1:0", "DRAIN_DELAY=0s")
+	cmd.Env = append(cmd.Env, settings...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.Process = cmd.Process
+	go func() {
+		p.err = cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		_ = p.Kill() // It fails if the process ended.
+		<-p.ended
+	})
+	return p
+}
+
+// logged waits until the log has a line of the form, and returns its group.
+func (p *process) logged(t *testing.T, form string) string {
+	t.Helper()
+	began := time.Now()
+	for line := regexp.MustCompile(form); ; time.Sleep(20 * time.Millisecond) {
+		var over bool
+		select {
+		case <-p.ended:
+			over = true
+		default:
+		}
+		text, err := os.ReadFile(p.log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := line.FindSubmatch(text); found != nil {
+			return string(found[1])
+		}
+		switch {
+		case over:
+			t.Fatalf("the manager ended with %v and logged no %s:\n%s", p.err, form, text)
+		case time.Since(began) > 5*time.Minute:
+			t.Fatalf("the manager logged no %s:\n%s", form, text)
+		}
+	}
+}
+
+// address waits until the process serves, and returns where.
+func (p *process) address(t *testing.T, server string) string {
+	t.Helper()
+	return p.logged(t, `"server":"`+server+`","address":"([^"]+)"`)
+}
+
+// stop sends a signal, upon which the process has to end without an error.
+func (p *process) stop(t *testing.T, signal os.Signal) {
+	t.Helper()
+	if err := p.Signal(signal); err != nil {
+		t.Error(err)
+	}
+	if <-p.ended; p.err != nil {
+		text, _ := os.ReadFile(p.log)
+		t.Errorf("the manager ended with %v:\n%s", p.err, text)
+	}
+}
+
+// TestTheProgramServesUntilItIsToldToStop runs it as its Pod does, beside an API server that does not answer.
+func TestTheProgramServesUntilItIsToldToStop(t *testing.T) {
+	p := startProcess(t, &rest.Config{Host: "http://127.0.0.1:1"})
+	served := map[string]string{"api": "/version", "health": "/healthz"}
+	for server, path := range served {
+		answer, err := http.Get("http://" + p.address(t, server) + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Errorf("%s is answered by %s", path, answer.Status)
+		}
+	}
+	p.stop(t, syscall.SIGTERM)
+	for server := range served {
+		if connection, err := net.Dial("tcp", p.address(t, server)); err == nil {
+			connection.Close()
+			t.Errorf("after its end the address of %s is served", server)
 		}
 	}
 }

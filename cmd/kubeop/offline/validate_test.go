@@ -412,3 +412,39 @@ func TestWatchChecksAgainAfterAChange(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWatchSaysWhatIsWrongOncePerChange, the problems to stdout and how many there are to stderr.
+func TestWatchSaysWhatIsWrongOncePerChange(t *testing.T) {
+	root := write(t, repository(nil))
+	clock := clocktesting.NewFakeClock(time.Now())
+	var out, complaint bytes.Buffer
+	command := Validate(call.New(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &complaint}, clock))
+	command.SetArgs([]string{"--watch", root})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- command.ExecuteContext(ctx) }()
+	looked := func() {
+		for !clock.HasWaiters() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	looked()
+	fine := complaint.String()
+	if !strings.HasPrefix(fine, "No problems in "+root+": ") || out.Len() > 0 {
+		t.Fatalf("without problems it says %q, %q", out.String(), fine)
+	}
+	if err := os.WriteFile(filepath.Join(root, "projects/shop/apps/web/app.yaml"), []byte("kind: App\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		clock.Step(lookAgain)
+		looked()
+	}
+	if said := strings.TrimPrefix(complaint.String(), fine); said != "1 problem in "+root+"; valid are 1 project, 0 apps\n" || strings.Count(out.String(), "[wrong-version]\n") != 1 {
+		t.Errorf("stderr has %q, stdout %q", said, out.String())
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

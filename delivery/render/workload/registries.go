@@ -46,7 +46,7 @@ func WithoutRegistries(app *v1alpha1.App, objects []*unstructured.Unstructured) 
 }
 
 // KeepSecrets returns a function that gives the Job of an Image app the names of Registries' Secrets with which the live Job was made: a Job
-// cannot be changed, and must not run again for a Registry. Other objects are returned unchanged.
+// cannot be changed, and must not run again for a Registry. Other objects are returned unchanged. The names of Registries' Secrets are sorted when a Job is made.
 func KeepSecrets(app *v1alpha1.App) func(o *unstructured.Unstructured, live metav1.Object) *unstructured.Unstructured {
 	return func(o *unstructured.Unstructured, live metav1.Object) *unstructured.Unstructured {
 		if app.Spec.Image == nil || o.GroupVersionKind().GroupKind() != jobs {
@@ -56,7 +56,6 @@ func KeepSecrets(app *v1alpha1.App) func(o *unstructured.Unstructured, live meta
 		made := fieldmanager.ItemNames(live, PodPath(o, pullSecrets))
 		made = slices.DeleteFunc(made, func(name string) bool { return !ofRegistry(app, name) })
 		slices.Sort(made)
-		slices.Sort(added)
 		if slices.Equal(made, added) {
 			return o
 		}

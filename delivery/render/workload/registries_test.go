@@ -18,6 +18,8 @@ var (
 	none = Settings{}
 	one  = Settings{PullSecrets: []v1alpha1.PullSecret{{Registry: "b", Host: "docker.io"}}}
 	two  = Settings{PullSecrets: []v1alpha1.PullSecret{{Registry: "a", Host: "a.example"}, {Registry: "b", Host: "docker.io"}}}
+	// swapped has them in another order than a project has.
+	swapped = Settings{PullSecrets: []v1alpha1.PullSecret{two.PullSecrets[1], two.PullSecrets[0]}}
 )
 
 // rendered returns an app with these fields, a container of each of two registries, and its workload.
@@ -126,7 +128,7 @@ func TestAJobKeepsTheSecretsItWasMadeWith(t *testing.T) {
 	}
 	for _, fields := range []string{"job: {}", "job: {}, pullSecrets: [{name: own}]", "job: {}, pullSecrets: [{name: kubeop-registry-b}, {name: own}]", "replicas: 1"} {
 		for _, then := range []Settings{none, one, two} {
-			for _, now := range []Settings{none, one, two} {
+			for _, now := range []Settings{none, one, two, swapped} {
 				_, live := rendered(t, fields, then)
 				app, o := rendered(t, fields, now)
 				want := live
