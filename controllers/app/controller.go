@@ -1,5 +1,4 @@
-// Package app reconciles Apps: it fetches the source, renders it, checks the objects, applies them as the project's deployer, and reports
-// their health.
+// Package app reconciles Apps: it fetches the source, renders it, checks the objects, applies them as the project's deployer, and reports their health.
 package app
 
 import (
@@ -45,23 +44,17 @@ type Reconciler struct {
 // Reconcile delivers one App, or deletes what it delivered.
 func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Result, error) {
 	s := r.newScope(app)
-	var unknown error
-	if s.inventory, unknown = r.recorder.Load(ctx, app); unknown != nil {
-		return r.withoutInventory(ctx, s, unknown)
-	}
-	if !app.DeletionTimestamp.IsZero() {
+	inventory, err := r.recorder.Load(ctx, app)
+	s.inventory = inventory // With an error, as far as it is known.
+	switch {
+	case err != nil:
+		return r.withoutInventory(ctx, s, err)
+	case !app.DeletionTimestamp.IsZero():
 		return r.finalize(ctx, s, step.Of(v1alpha1.RemovedCondition, s, r.remover.remove))
 	}
-	defer func() {
-		r.recorder.Keep(app, s.inventory, s.outcome.reported)
-		r.applier.declare(s)
-		if s.outcome.applied {
-			r.admitter.tenants.Hosts.Delivered(s.Key())
-		}
-	}()
-	// The conditions Allowed, HooksSucceeded and Released each belong to two steps. HooksSucceeded: hooks run before and after the delivery.
-	// Released: cluster-scoped objects that left the chart are deleted last, when the new release is healthy and its tests and post hooks
-	// have succeeded.
+	defer r.keep(s)
+	// The conditions Allowed, HooksSucceeded and Released each belong to two steps. HooksSucceeded: hooks run before and after the delivery. Released: cluster-scoped
+	// objects that left the chart are deleted last, when the new release is healthy and its tests and post hooks have succeeded.
 	return r.steps.Run(ctx, app, s, s.applicable(
 		act{v1alpha1.DependenciesReadyCondition, always, r.resolve},
 		act{v1alpha1.SourceReadyCondition, always, r.fetch},
@@ -78,8 +71,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Res
 	)...)
 }
 
-// withoutInventory ends the Reconcile of an App whose inventory could not be loaded. Without the inventory, no object is written or
-// deleted.
+// keep tells the concerns that outlive a Reconcile how it ended.
+func (r *Reconciler) keep(s *scope) {
+	r.recorder.Keep(s.App, s.inventory, s.outcome.reported)
+	r.applier.declare(s)
+	if s.outcome.applied {
+		r.admitter.tenants.Hosts.Delivered(s.Key())
+	}
+}
+
+// withoutInventory ends the Reconcile of an App whose inventory could not be loaded. Without the inventory, no object is written or deleted.
 func (r *Reconciler) withoutInventory(ctx context.Context, s *scope, unknown error) (ctrl.Result, error) {
 	fail := func(context.Context, *scope) error { return step.Fail(v1alpha1.ApplyFailedReason, unknown) }
 	if !s.App.DeletionTimestamp.IsZero() {

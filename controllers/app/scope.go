@@ -53,8 +53,7 @@ type scope struct {
 
 // outcome is how far the Reconcile got.
 type outcome struct {
-	// declared: scope.objects is the complete list of what the source declares. wrote: apply wrote objects. applied: the whole revision is
-	// in the cluster.
+	// declared: scope.objects is the complete list of what the source declares. wrote: apply wrote objects. applied: the whole revision is in the cluster.
 	declared, wrote, applied bool
 	// done: every step succeeded.
 	done bool
@@ -191,10 +190,8 @@ func (s *scope) unhealthyFrom(began, now time.Time) time.Time {
 	return s.unhealthySince.Time
 }
 
-func always(*v1alpha1.App) bool { return true }
-
-func applied(app *v1alpha1.App) bool { return app.Spec.Type != v1alpha1.AppHelm }
-
+// The Apps that a step applies to.
+func always(*v1alpha1.App) bool       { return true }
+func applied(app *v1alpha1.App) bool  { return app.Spec.Type != v1alpha1.AppHelm }
 func released(app *v1alpha1.App) bool { return app.Spec.Type == v1alpha1.AppHelm }
-
-func tested(app *v1alpha1.App) bool { return app.Spec.Helm != nil && app.Spec.Helm.Test.Enable }
+func tested(app *v1alpha1.App) bool   { return app.Spec.Helm != nil && app.Spec.Helm.Test.Enable }
