@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // TestARefusedVersionIsReportedByItsAppAndProject pushes a wrong app.yaml, then a wrong project.yaml: only the object of that file
@@ -26,14 +27,14 @@ func TestARefusedVersionIsReportedByItsAppAndProject(t *testing.T) {
 	good := fmt.Sprintf(rawFile, "web", "web", "hello")
 	revision := n.push(map[string]string{file: strings.Replace(good, "  type: Raw", "  typo: Raw", 1)})
 	message := n.until(web, v1alpha1.CurrentCondition, metav1.ConditionFalse, v1alpha1.InvalidTreeReason)
-	if !strings.HasPrefix(message, step.ShortRevision(revision)+" is refused: "+file+":") {
+	if !strings.HasPrefix(message, few.ShortRevision(revision)+" is refused: "+file+":") {
 		t.Errorf("the message of Current is %q", message)
 	}
 	ready := n.until(web, v1alpha1.ReadyCondition, metav1.ConditionTrue, "")
 	if !strings.HasPrefix(ready, "A newer version is refused at "+file+":") || !strings.Contains(ready, "; Applied ") {
 		t.Errorf("the message of Ready is %q", ready)
 	}
-	if r := web.Status.Refused; r == nil || message != step.ShortRevision(r.Revision)+" is refused: "+r.Place+": "+r.Problem {
+	if r := web.Status.Refused; r == nil || message != few.ShortRevision(r.Revision)+" is refused: "+r.Place+": "+r.Problem {
 		t.Errorf("status.refused is %+v", r)
 	}
 	n.happened(web, "Warning", v1alpha1.InvalidTreeReason, message)

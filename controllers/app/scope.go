@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/jobs"
 )
 
@@ -94,7 +95,7 @@ func (s *scope) Record() {
 	if s.outcome.applied {
 		status.LastAppliedRevision = s.found.Revision
 	}
-	status.URL, status.ShortRevision = s.App.Spec.URL(), step.ShortRevision(status.LastAppliedRevision)
+	status.URL, status.ShortRevision = s.App.Spec.URL(), few.ShortRevision(status.LastAppliedRevision)
 	s.hooks.Record(s.App, s.outcome.done)
 	s.release.record(s.App)
 	if !s.found.Kept {
@@ -134,7 +135,7 @@ func (s *scope) delivery() string {
 	if r := s.App.Status.Release; (s.release.outcome != nil || s.found.Kept) && r != nil {
 		return fmt.Sprintf("Release %s, revision %d of chart %s, is healthy", r.Name, r.Revision, r.Chart) + s.held.Summary(s.App, "the chart")
 	}
-	summary := fmt.Sprintf("Applied %s, healthy", step.Count(len(s.inventory.Entries)-len(s.held.Objects)-s.outcome.ceded.Count, "object"))
+	summary := fmt.Sprintf("Applied %s, healthy", few.Count(len(s.inventory.Entries)-len(s.held.Objects)-s.outcome.ceded.Count, "object"))
 	if overdue := s.outcome.ceded.Overdue; len(overdue) > 0 {
 		summary += "; no longer declared and left for others: " + step.Few(overdue)
 	}

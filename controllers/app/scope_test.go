@@ -31,6 +31,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/journal"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/delivery/release"
@@ -280,7 +281,7 @@ func TestTheStatusSaysWhereTheAppIsAndWhatRuns(t *testing.T) {
 		t.Errorf("before the app is applied, the status has the revision %q and the URL %q", b.app.Status.ShortRevision, b.app.Status.URL)
 	}
 	b.s.outcome.applied = true
-	want := step.ShortRevision(b.s.found.Revision)
+	want := few.ShortRevision(b.s.found.Revision)
 	if b.s.Record(); b.app.Status.LastAppliedRevision != b.s.found.Revision || b.app.Status.ShortRevision != want || len(want) >= len(b.s.found.Revision) {
 		t.Errorf("the status has the revision %q, in short %q", b.app.Status.LastAppliedRevision, b.app.Status.ShortRevision)
 	}

@@ -104,9 +104,9 @@ func (c *commit) note() step.Note {
 		names[d.app.Name] = d.app.Name + c.details(d.record)
 	}
 	all := len(names) + len(c.missing)
-	count := fmt.Sprintf("%d of %s", len(names), step.Count(all, "app"))
+	count := fmt.Sprintf("%d of %s", len(names), few.Count(all, "app"))
 	if len(c.missing) == 0 {
-		count = step.Count(all, "app")
+		count = few.Count(all, "app")
 	}
 	text := "Delivered " + brief(short(c.key))
 	if c.author != "" {
@@ -127,9 +127,9 @@ func (c *commit) note() step.Note {
 func (c *commit) details(d *v1alpha1.DeliveryRecord) string {
 	var all []string
 	if d.Image != "" {
-		all = append(all, "image "+brief(step.ShortRevision(d.Image)))
+		all = append(all, "image "+brief(few.ShortRevision(d.Image)))
 	} else if !strings.Contains(d.Revision, c.key) {
-		all = append(all, brief(step.ShortRevision(d.Revision)))
+		all = append(all, brief(few.ShortRevision(d.Revision)))
 	}
 	if d.Release > 0 {
 		all = append(all, fmt.Sprintf("release %d", d.Release))
@@ -140,9 +140,9 @@ func (c *commit) details(d *v1alpha1.DeliveryRecord) string {
 	return " (" + strings.Join(all, ", ") + ")"
 }
 
-// short shortens a whole hash to eight digits, as step.ShortRevision does.
+// short shortens a whole hash to eight digits, as few.ShortRevision does.
 func short(key string) string {
-	return strings.TrimPrefix(step.ShortRevision("sha1:"+key), "sha1:")
+	return strings.TrimPrefix(few.ShortRevision("sha1:"+key), "sha1:")
 }
 
 func brief(text string) string { return few.Cut(text, maxDetail) }

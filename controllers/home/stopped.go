@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/freeze"
 	"github.com/kubeop/kubeop/delivery/stop"
 )
@@ -27,13 +28,13 @@ func StoppedBy(tenant *v1alpha1.Tenant, namespace string, report stop.Report) st
 	note.Message = "nothing runs, and " + until
 	if len(report.Ending) > 0 {
 		note.Status, note.Reason = metav1.ConditionUnknown, v1alpha1.StoppingReason
-		note.Message = fmt.Sprintf("waits for %s to end: %s; %s", step.Count(len(report.Ending), "pod"), step.Few(report.Ending), until)
+		note.Message = fmt.Sprintf("waits for %s to end: %s; %s", few.Count(len(report.Ending), "pod"), step.Few(report.Ending), until)
 	}
 	if len(report.Left) > 0 {
 		note.Status, note.Reason = metav1.ConditionFalse, v1alpha1.StillRunningReason
 		note.Message = fmt.Sprintf("kubeop leaves %s running, which nothing would make again: %s; an owner of tenant %s with the role edit may delete one with "+
 			"kubectl delete pod -n %s <pod>, or replace it by a Deployment in Git; %s",
-			step.Count(len(report.Left), "pod"), step.Few(report.Left), tenant.Name, namespace, until)
+			few.Count(len(report.Left), "pod"), step.Few(report.Left), tenant.Name, namespace, until)
 	}
 	return note
 }

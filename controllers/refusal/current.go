@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // maxPlace limits the length of the file's name in Ready's message, in characters.
@@ -53,7 +54,7 @@ func outdated(refusal Refusal, before *v1alpha1.Refused) Report {
 	}
 	return Report{Refused: is, Notes: []step.Note{{
 		Condition: v1alpha1.CurrentCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.InvalidTreeReason,
-		Message: step.ShortRevision(is.Revision) + " is refused: " + is.Place + ": " + is.Problem, Event: "Warning",
+		Message: few.ShortRevision(is.Revision) + " is refused: " + is.Place + ": " + is.Problem, Event: "Warning",
 	}}}
 }
 

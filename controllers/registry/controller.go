@@ -25,6 +25,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/credentials"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Reconciler reconciles Registries. It writes only their status: the projects themselves have the copies, see Provider.
@@ -119,7 +120,7 @@ func (s *scope) Summary() string {
 	if len(spec.Tenants)+len(spec.Policies) == 0 {
 		return "Nobody may use it: an administrator names tenants or policies in spec.tenants or spec.policies in Git"
 	}
-	return "Credentials for " + spec.Host + " are in " + step.Count(len(s.projects), "project")
+	return "Credentials for " + spec.Host + " are in " + few.Count(len(s.projects), "project")
 }
 
 // read reads the Secret, and counts the projects.
@@ -150,7 +151,7 @@ func (r *Reconciler) awaitRemoval(ctx context.Context, s *scope) error {
 		return err
 	}
 	if n := len(s.projects); n > 0 {
-		return step.Wait(v1alpha1.ProgressingReason, 10*time.Second, "waits until %s no longer %s its credentials: %s", step.Count(n, "project"),
+		return step.Wait(v1alpha1.ProgressingReason, 10*time.Second, "waits until %s no longer %s its credentials: %s", few.Count(n, "project"),
 			map[bool]string{true: "has", false: "have"}[n == 1], step.Few(s.projects))
 	}
 	return nil

@@ -103,7 +103,7 @@ func stateOf(o step.Object, revision string, now time.Time, again *time.Duration
 	if ready == nil || ready.Status == metav1.ConditionUnknown || o.GetSchedule().Suspend || conditions.IsTrue(o, v1alpha1.SuspendedCondition) {
 		return notice.State{Unsettled: true}
 	}
-	s := notice.State{Failed: ready.Status == metav1.ConditionFalse, Since: ready.LastTransitionTime.Time, Revision: step.ShortRevision(revision)}
+	s := notice.State{Failed: ready.Status == metav1.ConditionFalse, Since: ready.LastTransitionTime.Time, Revision: few.ShortRevision(revision)}
 	if !s.Failed {
 		return s
 	}
@@ -123,9 +123,9 @@ func stateOfApp(app *v1alpha1.App, now time.Time, again *time.Duration) notice.S
 			continue
 		}
 		s.Delivery = fmt.Sprint(d.StartedAt.Unix(), d.Generation, d.Revision, d.Commit, d.Image, d.Release)
-		s.Delivered = step.ShortRevision(d.Revision)
+		s.Delivered = few.ShortRevision(d.Revision)
 		if d.Image != "" {
-			s.Delivered = step.ShortRevision(d.Image)
+			s.Delivered = few.ShortRevision(d.Image)
 		}
 		if d.Author != "" {
 			s.Delivered += " by " + brief(d.Author)

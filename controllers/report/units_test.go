@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/notice"
 	gitreport "github.com/kubeop/kubeop/gitops/report"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
@@ -185,7 +186,7 @@ func TestTheStateOfAnApp(t *testing.T) {
 			app := &v1alpha1.App{}
 			app.Spec.Suspend, app.Status.LastAppliedRevision = c.suspend, "main@sha1:1111111111222222"
 			if !c.want.Since.IsZero() {
-				c.want.Revision = step.ShortRevision(app.Status.LastAppliedRevision)
+				c.want.Revision = few.ShortRevision(app.Status.LastAppliedRevision)
 			}
 			app.Status.Conditions, app.Status.Deliveries = c.conditions, c.deliveries
 			var again time.Duration
@@ -407,7 +408,7 @@ func TestTheRepositoryOfATenantHasAState(t *testing.T) {
 	}
 	var again time.Duration
 	states, err := h.states(t.Context(), "acme", h.clock.Now().Add(hold), &again)
-	if got := states[""]; err != nil || !got.Failed || got.Unsettled || got.Reason != "SourceNotFound" || got.Message != "no branch" || got.Revision != step.ShortRevision(repository.Status.LastAppliedRevision) {
+	if got := states[""]; err != nil || !got.Failed || got.Unsettled || got.Reason != "SourceNotFound" || got.Message != "no branch" || got.Revision != few.ShortRevision(repository.Status.LastAppliedRevision) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/command"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/freeze"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -82,7 +83,7 @@ func (r *Reconciler) review(ctx context.Context, s *scope) (problems string, err
 		return "", step.Fail(v1alpha1.FetchFailedReason, fmt.Errorf("reading %s: %w", file, err))
 	}
 	now.All(func(first tree.Problem) bool {
-		problems = fmt.Sprintf(", with %s, the first of which is: %s", step.Count(now.Counts().Problems, "problem"), first)
+		problems = fmt.Sprintf(", with %s, the first of which is: %s", few.Count(now.Counts().Problems, "problem"), first)
 		return false
 	})
 	p.reviewed = reviewed{s.waits.Revision, problems}

@@ -377,11 +377,6 @@ func TestListsAreShortened(t *testing.T) {
 	if got := listed([]string{"a", "b", "c", "d", "e", "f"}); got != "a, b, c, d, e, and 1 more" {
 		t.Errorf("six are %q, want %q", got, "a, b, c, d, e, and 1 more")
 	}
-	for n, want := range map[int]string{0: "0 apps", 1: "1 app", 2: "2 apps", 1234: "1,234 apps"} {
-		if got := step.Count(n, "app"); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
 }
 
 func withSecrets() *v1alpha1.Repository {

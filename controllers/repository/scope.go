@@ -129,9 +129,9 @@ func (s *scope) Again() time.Duration {
 func (s *scope) Summary() string {
 	c := s.found.Counts()
 	if s.repository.Spec.Tenant != "" {
-		return fmt.Sprintf("Synced %s: %s, %s", step.ShortRevision(s.commit.Revision), step.Count(c.Projects, "project"), step.Count(c.Apps, "app"))
+		return fmt.Sprintf("Synced %s: %s, %s", few.ShortRevision(s.commit.Revision), few.Count(c.Projects, "project"), few.Count(c.Apps, "app"))
 	}
-	return fmt.Sprintf("Synced %s: %s, %s, %s", step.ShortRevision(s.commit.Revision), step.Count(c.Tenants, "tenant"), step.Count(c.Projects, "project"), step.Count(c.Apps, "app"))
+	return fmt.Sprintf("Synced %s: %s, %s, %s", few.ShortRevision(s.commit.Revision), few.Count(c.Tenants, "tenant"), few.Count(c.Projects, "project"), few.Count(c.Apps, "app"))
 }
 
 // reached says how far the commit has been applied.
@@ -142,5 +142,5 @@ func (s *scope) reached() string {
 			left++
 		}
 	}
-	return fmt.Sprintf("syncing %s: %s of %s declared", s.commit.Revision, step.Number(max(all-left, 0)), step.Count(all, "app"))
+	return fmt.Sprintf("syncing %s: %s of %s declared", s.commit.Revision, few.Number(max(all-left, 0)), few.Count(all, "app"))
 }

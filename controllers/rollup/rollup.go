@@ -124,5 +124,5 @@ func theApps(n int) string {
 	if n == 1 {
 		return "1 app is"
 	}
-	return step.Count(n, "app") + " are"
+	return few.Count(n, "app") + " are"
 }

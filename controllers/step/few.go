@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
-
 	"github.com/kubeop/kubeop/delivery/few"
 )
 
@@ -21,14 +18,3 @@ func Few[T any](objects []T) string {
 	}
 	return strings.Join(few.Of(texts, maxNamed), "; ")
 }
-
-// Count formats a number of things, such as "1 app" and "1,200 apps".
-func Count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return Number(n) + " " + thing + "s"
-}
-
-// Number formats a number with separated thousands.
-func Number(n int) string { return message.NewPrinter(language.English).Sprint(n) }

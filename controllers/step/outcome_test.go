@@ -192,14 +192,6 @@ func TestThePausesOfRepeatDouble(t *testing.T) {
 	})
 }
 
-func TestCount(t *testing.T) {
-	for n, want := range map[int]string{0: "0 apps", 1: "1 app", 2: "2 apps", 1200: "1,200 apps"} {
-		if got := Count(n, "app"); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
 // TestADegradedStepIsAnEventOnce: Ready does not report it, so the event does, whatever the step's condition is, and however the later steps end.
 func TestADegradedStepIsAnEventOnce(t *testing.T) {
 	away, refused := Degrade(Fail("Away", errors.New("no answer"))), Degrade(Stop("Refused", errors.New("not allowed")))

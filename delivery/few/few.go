@@ -1,5 +1,5 @@
-// Package few shortens lists and texts in messages: a message names the first things, and how many more there are, and quotes the beginning of a
-// text in one printable line.
+// Package few shortens lists, texts and revisions in messages: a message names the first things, and how many more there are, quotes the beginning
+// of a text in one printable line, and has the first digits of a hash.
 package few
 
 import (
@@ -25,4 +25,15 @@ func Lines(lines []string, all, n int) []string {
 }
 
 // More says how many things a message does not name, such as "and 1,200 more".
-func More(n int) string { return message.NewPrinter(language.English).Sprintf("and %d more", n) }
+func More(n int) string { return "and " + Number(n) + " more" }
+
+// Count formats a number of things, such as "1 app" and "1,200 apps".
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return Number(n) + " " + thing + "s"
+}
+
+// Number formats a number with separated thousands.
+func Number(n int) string { return message.NewPrinter(language.English).Sprint(n) }

@@ -34,3 +34,11 @@ func TestLinesEndWithHowManyAreLeftOut(t *testing.T) {
 		}
 	}
 }
+
+func TestACountHasTheThingInItsNumber(t *testing.T) {
+	for n, want := range map[int]string{0: "0 apps", 1: "1 app", 2: "2 apps", 1200: "1,200 apps"} {
+		if got := Count(n, "app"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

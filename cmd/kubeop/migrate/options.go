@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/git"
 	"github.com/kubeop/kubeop/cmd/kubeop/migrate/address"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
-	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -99,7 +99,7 @@ func (o *options) tell(report *Report) error {
 		err = report.text(o.Out, o.Paint)
 	}
 	if err == nil && len(report.LeftOut) > 0 {
-		return &exit.Error{Code: exit.Differences, Err: fmt.Errorf("not everything was imported: Left out has %s", step.Count(len(report.LeftOut), "line"))}
+		return &exit.Error{Code: exit.Differences, Err: fmt.Errorf("not everything was imported: Left out has %s", few.Count(len(report.LeftOut), "line"))}
 	}
 	return err
 }

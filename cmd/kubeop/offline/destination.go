@@ -18,9 +18,9 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/cmd/kubeop/git"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
-	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/commit"
 	"github.com/kubeop/kubeop/gitops/host"
@@ -169,7 +169,7 @@ func (d *destination) judge(ctx context.Context, c change, files tree.Files) err
 		err = v.lines(problems)
 	}
 	if err == nil && len(problems) > 0 {
-		err = &exit.Error{Code: exit.Differences, Err: fmt.Errorf("%s in %s", step.Count(len(problems), "problem"), path.Dir(c.place))}
+		err = &exit.Error{Code: exit.Differences, Err: fmt.Errorf("%s in %s", few.Count(len(problems), "problem"), path.Dir(c.place))}
 	}
 	return err
 }

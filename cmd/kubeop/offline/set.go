@@ -11,7 +11,7 @@ import (
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
-	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/commit"
 	"github.com/kubeop/kubeop/gitops/edit"
 )
@@ -103,7 +103,7 @@ func setFields(ctx context.Context, d *destination, kind target.Kind, name strin
 	}
 	what := changes[0].Path.String()
 	if len(changes) > 1 {
-		what = step.Count(len(changes), "field")
+		what = few.Count(len(changes), "field")
 	}
 	err = d.write(ctx, change{
 		root: root, place: place, title: "Set " + what + " of " + kind.Singular() + " " + name, edits: []commit.Edit{commit.Set{File: place, Fields: changes}},

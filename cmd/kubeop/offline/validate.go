@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
-	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/layout"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -243,7 +243,7 @@ func (v *validate) report(root string, found *checked) error {
 		return err
 	}
 	if len(problems) > 0 {
-		return &exit.Error{Code: exit.Differences, Err: fmt.Errorf("%s in %s; valid are %s", step.Count(len(problems), "problem"), root, countsText(counts))}
+		return &exit.Error{Code: exit.Differences, Err: fmt.Errorf("%s in %s; valid are %s", few.Count(len(problems), "problem"), root, countsText(counts))}
 	}
 	rendered := ""
 	if v.renders && counts.Apps > 0 {
@@ -263,9 +263,9 @@ func (v *validate) lines(problems []tree.Problem) error {
 }
 
 func countsText(c tree.Counts) string {
-	text := step.Count(c.Projects, "project") + ", " + step.Count(c.Apps, "app")
+	text := few.Count(c.Projects, "project") + ", " + few.Count(c.Apps, "app")
 	if c.Tenants > 0 {
-		text = step.Count(c.Tenants, "tenant") + ", " + text
+		text = few.Count(c.Tenants, "tenant") + ", " + text
 	}
 	for _, of := range []struct {
 		n         int

@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/objects"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
-	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // describe shows one object on one page.
@@ -107,9 +107,9 @@ func (d *describe) run(ctx context.Context) error {
 		d.steps(o.Status.Conditions)
 	case *v1alpha1.Repository:
 		d.page.Field("URL", o.Spec.URL)
-		d.page.Field("Newest commit", step.ShortRevision(o.Status.LastAttemptedRevision))
-		d.page.Field("Held", step.ShortRevision(o.Status.HeldRevision))
-		d.page.Field("Applied", step.ShortRevision(o.Status.LastAppliedRevision))
+		d.page.Field("Newest commit", few.ShortRevision(o.Status.LastAttemptedRevision))
+		d.page.Field("Held", few.ShortRevision(o.Status.HeldRevision))
+		d.page.Field("Applied", few.ShortRevision(o.Status.LastAppliedRevision))
 		d.steps(o.Status.Conditions)
 		d.list("Problems of the newest commit", o.Status.Problems)
 		d.list("Previews", previews(o.Status.Previews))
@@ -139,9 +139,9 @@ func (d *describe) app(ctx context.Context) error {
 	d.head(app)
 	d.page.Field("Type", string(app.Spec.Type))
 	describeOrigin(d.page, app)
-	d.page.Field("Runs", step.ShortRevision(app.Status.LastAppliedRevision))
+	d.page.Field("Runs", few.ShortRevision(app.Status.LastAppliedRevision))
 	if app.Status.LastAttemptedRevision != app.Status.LastAppliedRevision {
-		d.page.Field("Tried", step.ShortRevision(app.Status.LastAttemptedRevision))
+		d.page.Field("Tried", few.ShortRevision(app.Status.LastAttemptedRevision))
 	}
 	if release := app.Status.Release; release != nil {
 		d.page.Field("Release", fmt.Sprintf("%s, revision %d, %s, chart %s", release.Name, release.Revision, release.Status, release.Chart))
@@ -179,7 +179,7 @@ func describeOrigin(page *output.Page, app *v1alpha1.App) {
 	}
 	page.Field("Declared in", path.Join(folder, "app.yaml"))
 	page.Field("Branch", app.Annotations[v1alpha1.BranchAnnotation])
-	page.Field("Commit", step.ShortRevision(app.Annotations[v1alpha1.RevisionAnnotation]))
+	page.Field("Commit", few.ShortRevision(app.Annotations[v1alpha1.RevisionAnnotation]))
 	page.Field("Author", app.Annotations[v1alpha1.AuthorAnnotation])
 }
 
@@ -227,7 +227,7 @@ func (d *describe) refused(refused *v1alpha1.Refused) {
 		return
 	}
 	d.page.Title("A newer version is refused")
-	d.page.Field("Commit", step.ShortRevision(refused.Revision))
+	d.page.Field("Commit", few.ShortRevision(refused.Revision))
 	d.page.Field("Place", refused.Place)
 	d.page.Field("Problem", refused.Problem)
 }

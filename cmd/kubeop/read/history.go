@@ -13,7 +13,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
-	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // History returns the command history.
@@ -65,7 +65,7 @@ func deliveries(c *call.Call, of []v1alpha1.DeliveryRecord, wide bool) *output.C
 		if d.Duration != nil {
 			took = d.Duration.Duration.String()
 		}
-		cells := []string{step.ShortRevision(d.Revision), d.Author, output.Age(c.Clock.Now(), d.StartedAt.Time) + " ago", took, result(c.Paint, d)}
+		cells := []string{few.ShortRevision(d.Revision), d.Author, output.Age(c.Clock.Now(), d.StartedAt.Time) + " ago", took, result(c.Paint, d)}
 		if wide {
 			release := ""
 			if d.Release > 0 {
@@ -115,7 +115,7 @@ func blame(ctx context.Context, c *call.Call, args []string) error {
 	page := c.Page()
 	if refused := app.Status.Refused; refused != nil {
 		page.Title("The newest version of the %s is refused", of)
-		page.Field("Commit", step.ShortRevision(refused.Revision))
+		page.Field("Commit", few.ShortRevision(refused.Revision))
 		page.Field("Place", refused.Place)
 		page.Field("Problem", refused.Problem)
 	}
@@ -127,12 +127,12 @@ func blame(ctx context.Context, c *call.Call, args []string) error {
 		page.Field("Commit", "no delivery failed: the newest succeeded or is in progress")
 	default:
 		page.Title("The %s is not ready since a delivery failed", of)
-		page.Field("Commit", step.ShortRevision(culprit.Revision))
+		page.Field("Commit", few.ShortRevision(culprit.Revision))
 		page.Field("Author", culprit.Author)
 		page.Field("Started", output.Age(c.Clock.Now(), culprit.StartedAt.Time)+" ago")
 		page.Field("Reason", culprit.Reason)
 		if before != nil {
-			page.Field("Before", step.ShortRevision(before.Revision)+" worked")
+			page.Field("Before", few.ShortRevision(before.Revision)+" worked")
 		}
 	}
 	if ready.Status != metav1.ConditionTrue {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // previews describes previews, a line each.
@@ -20,7 +20,7 @@ func previews(of []v1alpha1.PreviewStatus) []string {
 		case p.Branch == "":
 			from = "of " + p.PreviewOf
 		}
-		lines[i] = colons(from, p.Project, step.ShortRevision(p.Revision), p.Message)
+		lines[i] = colons(from, p.Project, few.ShortRevision(p.Revision), p.Message)
 	}
 	return lines
 }
@@ -29,7 +29,7 @@ func previews(of []v1alpha1.PreviewStatus) []string {
 func plans(of []v1alpha1.PullRequestPlan) []string {
 	lines := make([]string, len(of))
 	for i, p := range of {
-		lines[i] = colons(fmt.Sprintf("pull request %d", p.Number), step.ShortRevision(p.Revision), p.Message)
+		lines[i] = colons(fmt.Sprintf("pull request %d", p.Number), few.ShortRevision(p.Revision), p.Message)
 	}
 	return lines
 }

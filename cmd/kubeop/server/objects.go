@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
 	"github.com/kubeop/kubeop/controllers/rollup"
-	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
@@ -66,7 +66,7 @@ func appOf(a client.App) kube.Object {
 	o.Spec.Type = v1alpha1.AppType(a.Type)
 	o.Status.Conditions = conditionsOf(a.Conditions, string(a.Ready))
 	o.Status.LastAppliedRevision, o.Status.LastAttemptedRevision, o.Status.URL = a.Revision, a.Attempted, a.URL
-	o.Status.ShortRevision = step.ShortRevision(a.Revision)
+	o.Status.ShortRevision = few.ShortRevision(a.Revision)
 	return o
 }
 

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // Held is what an object holds until a person confirms it: deletions, a commit, or promotions.
@@ -79,7 +79,7 @@ func commit(o *v1alpha1.Repository) (waits, hash, annotation string) {
 	case o.Status.HeldUntil != nil:
 		return "waits until " + o.Status.HeldUntil.UTC().Format(time.RFC3339) + ", the end of a freeze", hash, v1alpha1.ConfirmFreezeAnnotation
 	case conditions.GetReason(o, v1alpha1.AcceptedCondition) == v1alpha1.HistoryRewrittenReason:
-		return "does not descend from the last accepted one: " + step.ShortRevision(o.Status.LastAttemptedRevision), hash, v1alpha1.ConfirmHistoryAnnotation
+		return "does not descend from the last accepted one: " + few.ShortRevision(o.Status.LastAttemptedRevision), hash, v1alpha1.ConfirmHistoryAnnotation
 	}
 	return "", "", ""
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
+	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/freeze"
 )
 
@@ -43,7 +44,7 @@ func (p *pass) hold() {
 	if status.Image != nil {
 		p.found.freeze.at = status.Image.Tag
 	}
-	p.found.freeze.at = cmp.Or(p.found.freeze.at, step.ShortRevision(p.pin))
+	p.found.freeze.at = cmp.Or(p.found.freeze.at, few.ShortRevision(p.pin))
 }
 
 // moves reports whether a source can have a new revision without a change of the App.
