@@ -27,6 +27,7 @@ func (s *stage) delivered(tenant, name string, commits ...string) *v1alpha1.App 
 		app.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "main@sha1:" + commit}
 		app.Status.Deliveries = slices.Insert(app.Status.Deliveries, 0, v1alpha1.DeliveryRecord{
 			Revision: "main@sha1:" + commit, Commit: commit, Author: "t", Release: i, StartedAt: metav1.NewTime(s.now.Add(time.Duration(i) * time.Minute)), Result: v1alpha1.DeliverySucceeded,
+			FinishedAt: new(metav1.NewTime(s.now.Add(time.Duration(i)*time.Minute + 20*time.Second))),
 		})
 	}
 	if err := s.objects.Create(s.Context(), app); err != nil {
@@ -64,6 +65,9 @@ func TestHistoryHasTheDeliveriesAndTheLog(t *testing.T) {
 	if newest.Commit != second || newest.Author != "t" || !strings.HasPrefix(newest.Message, "Greet\n\nIn fewer") || len(newest.Message) > maxMessage || newest.Release != 2 || newest.Result != "Succeeded" ||
 		newest.Date.Format(time.RFC3339) != s.acme.Run(s.acme.Work, "log", "-1", "--format=%cd", "--date=format-local:%Y-%m-%dT%H:%M:%SZ") {
 		t.Errorf("%+v", newest)
+	}
+	if newest.Finished.Sub(newest.Started) != 20*time.Second {
+		t.Errorf("started %s, finished %s", newest.Started, newest.Finished)
 	}
 	if unknown.Commit != elsewhere || unknown.Message != "" || !unknown.Date.IsZero() {
 		t.Errorf("a commit of another repository: %+v", unknown)

@@ -269,6 +269,7 @@ func closed(t *testing.T, s store.Store, open func(*testing.T) store.Store) {
 			t.Errorf("%s of a closed store: %v", name, err)
 		}
 	}
+	everyCallFails(t, s)
 	again := open(t)
 	if _, err := again.TokenByHash(t.Context(), a.Hash); err != nil {
 		t.Errorf("after it was opened again: %v", err)
