@@ -43,7 +43,7 @@ func iced(t *testing.T) *team {
 	n.create(n.object(icedShop, "{apiVersion: v1, kind: Secret, metadata: {name: keys}}"))
 	n.create(n.object(icedShop, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: work}, spec: {replicas: 0, selector: {matchLabels: {x: z}}, template: {metadata: {labels: {x: z}}, spec: {"+podSpec+"}}}}"))
 	n.writersOfTheCluster("system:node:iced", "system:serviceaccount:default:iced-platform", "system:kube-controller-manager", "iced-outsider", "iced-boss",
-		"system:serviceaccount:kubeop-icedtea-shop:bot", "system:serviceaccount:kubeop-iced-doomed:bot")
+		"system:serviceaccount:kubeop-icedtea-shop:bot", "system:serviceaccount:kubeop-iced-doomed:bot", "system:serviceaccount:"+icedShop+":kubeop-access-edit")
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Frozen = true })
 	return n
 }
@@ -139,6 +139,7 @@ func TestOnlyAdministratorsWriteInTheNamespacesOfAFrozenTenant(t *testing.T) {
 		"an account changes a pod's image":            {patches(account+"bot", "v1, kind: Pod", "pod", `{"spec":{"activeDeadlineSeconds":60}}`), "Frozen: UPDATE of pods pod"},
 		"an account notes a leader in a ConfigMap":    {patches(account+"bot", "v1, kind: ConfigMap", "state", note), ""},
 		"an account notes a leader on a pod":          {patches(account+"bot", "v1, kind: Pod", "pod", note), ""},
+		"a person notes it by a kubeconfig":           {patches(account+"kubeop-access-edit", "v1, kind: ConfigMap", "state", note), "Frozen: UPDATE of configmaps state"},
 		"an account takes a lease":                    {creates(account+"bot", n.object(icedShop, "{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: x}}")), ""},
 		"an account reports an event":                 {creates(account+"bot", n.object(icedShop, "{apiVersion: v1, kind: Event, metadata: {name: x}, involvedObject: {namespace: "+icedShop+"}}")), ""},
 		"an account of another project of the tenant": {creates("system:serviceaccount:kubeop-iced-doomed:bot", configMap("x")), "Frozen: CREATE of configmaps"},

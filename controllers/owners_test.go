@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/access"
 )
 
 const (
@@ -52,6 +53,7 @@ func staffed(t *testing.T) *team {
 		owners = append(owners, v1alpha1.Owner{Kind: rbacv1.UserKind, Name: "owners-" + role, Role: role})
 	}
 	n.own(owners...)
+	n.accounts("view", "edit", "admin")
 	n.passes(func() error {
 		return errors.Join(
 			n.as("owners-view").Get(t.Context(), client.ObjectKeyFromObject(n.app("shop", "web")), n.app("shop", "web")),
@@ -65,12 +67,40 @@ func staffed(t *testing.T) *team {
 	return n
 }
 
+// accounts gives the accounts as which people act by kubeconfigs their roles in the project.
+func (n *team) accounts(roles ...string) {
+	n.t.Helper()
+	operator := n.masterful(operatorAccount) // Nobody else may.
+	for _, role := range roles {
+		err := operator.Create(n.t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace(), Name: "people-" + role}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "kubeop-" + role},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: access.AccountPrefix + role, Namespace: n.namespace()}},
+		})
+		if err != nil {
+			n.t.Fatal(err)
+		}
+	}
+	app := n.app("shop", "web")
+	n.passes(func() error {
+		return errors.Join(
+			n.as(n.accessAccount("view")).Get(n.t.Context(), client.ObjectKeyFromObject(app), app.DeepCopy()),
+			n.as(n.accessAccount("edit")).Patch(n.t.Context(), app.DeepCopy(), annotated(requestedAt, "1"), client.DryRunAll),
+			n.as(n.accessAccount("admin")).List(n.t.Context(), &corev1.SecretList{}, client.InNamespace(n.namespace())))
+	})
+}
+
+// accessAccount is the user as which people of a role act by kubeconfigs in project shop.
+func (n *team) accessAccount(role string) string {
+	return "system:serviceaccount:" + n.namespace() + ":" + access.AccountPrefix + role
+}
+
 // TestWhatOwnersMayDo sends requests as a person of each role. All parts use one tenant.
 func TestWhatOwnersMayDo(t *testing.T) {
 	n := staffed(t)
 	t.Run("request", n.ownersRequestAndChangeNothingElse)
 	t.Run("operate", n.ownersOperateTheirWorkloads)
 	t.Run("identity", n.ownersGainNoIdentity)
+	t.Run("kubeconfigs", n.kubeconfigsLeaveNothing)
 	t.Run("commands", n.theCommandsAreGranted)
 	t.Run("kinds", n.ownersHaveTheKindsThatAdministratorsAdd)
 	t.Run("suspend", n.ownersSuspendAnApp)
@@ -117,24 +147,35 @@ func (n *team) ownersHaveTheKindsThatAdministratorsAdd(t *testing.T) {
 
 func merging(patch string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(patch)) }
 
-// tryAll sends each attempt as each role, and checks which are refused.
+// tryAll sends each attempt as each role, and checks which are refused. The account of the role may send nothing that a person of the role may not.
 func (n *team) tryAll(t *testing.T, attempts map[string]attempt) {
 	t.Helper()
 	for _, role := range []string{"view", "edit", "admin"} {
-		person := n.as("owners-" + role)
+		person, account := n.as("owners-"+role), n.as(n.accessAccount(role))
 		for name, a := range attempts {
+			if !slices.Contains(strings.Fields(a.roles), role) {
+				t.Run(role+" by kubeconfig: "+name, func(t *testing.T) {
+					if err := a.send(t.Context(), account); !refusalOf(err) {
+						t.Errorf("not refused: %v", err)
+					}
+				})
+			}
 			t.Run(role+": "+name, func(t *testing.T) {
 				err := a.send(t.Context(), person)
-				refused := apierrors.IsForbidden(err) || (err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy"))
 				switch may := slices.Contains(strings.Fields(a.roles), role); {
 				case may && err != nil:
 					t.Errorf("refused: %v", err)
-				case !may && !refused:
+				case !may && !refusalOf(err):
 					t.Errorf("not refused: %v", err)
 				}
 			})
 		}
 	}
+}
+
+// refusal reports whether the API server refused a request, by RBAC or by a policy.
+func refusalOf(err error) bool {
+	return apierrors.IsForbidden(err) || (err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy"))
 }
 
 // patching returns an attempt to change an object.
@@ -375,12 +416,28 @@ func (n *team) ownersGainNoIdentity(t *testing.T) {
 			{Verb: "patch", Resource: "pods", Subresource: "ephemeralcontainers"}, {Verb: "create", Resource: "pods", Subresource: "eviction"},
 		} {
 			asked.Namespace = ownersShop
-			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "owners-" + role, ResourceAttributes: &asked}}
-			if n.create(review); review.Status.Allowed {
-				t.Errorf("%s may %s %s/%s", role, asked.Verb, asked.Resource, asked.Subresource)
+			for _, user := range []string{"owners-" + role, n.accessAccount(role)} {
+				review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &asked}}
+				if n.create(review); review.Status.Allowed {
+					t.Errorf("%s may %s %s/%s", user, asked.Verb, asked.Resource, asked.Subresource)
+				}
 			}
 		}
 	}
+}
+
+// kubeconfigsLeaveNothing: with a kubeconfig, nobody gets a token that is valid after it.
+func (n *team) kubeconfigsLeaveNothing(t *testing.T) {
+	secret := func(annotations map[string]string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ownersShop, Name: "long-lived", Annotations: annotations}, Type: corev1.SecretTypeServiceAccountToken}
+	}
+	byKubeconfig := n.as(n.accessAccount("admin"))
+	n.denied(func() error {
+		return byKubeconfig.Create(t.Context(), secret(map[string]string{corev1.ServiceAccountNameKey: "default"}), client.DryRunAll)
+	}, "PlatformToken: Secret/long-lived requests a token of service account default", "valid after the kubeconfig")
+	n.passes(func() error {
+		return byKubeconfig.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ownersShop, Name: "plain"}}, client.DryRunAll)
+	})
 }
 
 // rightsOfOthersAreNeitherWidenedNorNarrowed gives people rights on Apps by roles that are not kubeop's.

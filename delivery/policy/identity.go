@@ -9,12 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubeop/kubeop/delivery/access"
 )
 
 const rbacGroup = rbacv1.GroupName
 
 // foreignSubject: the RoleBinding grants rights in the project to a subject outside of it. Kubernetes' groups of service accounts and of
-// users count as outside, because they include everyone.
+// users count as outside, because they include everyone. So do the accounts as which people act by kubeconfigs.
 func foreignSubject(object *unstructured.Unstructured, namespace string) string {
 	kind := object.GroupVersionKind()
 	if kind.Group != rbacGroup || kind.Kind != "RoleBinding" {
@@ -25,6 +27,10 @@ func foreignSubject(object *unstructured.Unstructured, namespace string) string 
 		subject, _ := s.(map[string]any)
 		if who := outsider(subject, namespace); who != "" {
 			return fmt.Sprintf("gives rights to %s, which is outside of namespace %s", oneLine(who), namespace)
+		}
+		kind, _ := subject["kind"].(string)
+		if name, _ := subject["name"].(string); access.OfPeople(kind, name, namespace) {
+			return fmt.Sprintf("gives rights to %s, which people act as by kubeconfigs; a binding may name single accounts of the app", oneLine(name))
 		}
 	}
 	return ""

@@ -6,6 +6,7 @@ func TestCheckIdentity(t *testing.T) {
 	const (
 		binding = `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, subjects: [`
 		outside = `, which is outside of namespace kubeop-acme-web`
+		people  = `, which people act as by kubeconfigs; a binding may name single accounts of the app`
 		runsAs  = ` would run as service account kubeop-deployer, which is the platform's; use one of the app's own, named in Git`
 		forged  = `; only kubeop sets labels, annotations and finalizers of paas.kubeop.io`
 	)
@@ -27,9 +28,19 @@ func TestCheckIdentity(t *testing.T) {
 			"RoleBinding/a gives rights to system:authenticated" + outside},
 		"own account":               {binding + `{kind: ServiceAccount, name: x, namespace: kubeop-acme-web}]}`, "", ""},
 		"own account, no namespace": {binding + `{kind: ServiceAccount, name: x}]}`, "", ""},
-		"own accounts":              {binding + `{kind: Group, name: "system:serviceaccounts:kubeop-acme-web"}]}`, "", ""},
-		"own account as a user":     {binding + `{kind: User, name: "system:serviceaccount:kubeop-acme-web:x"}]}`, "", ""},
-		"a person":                  {binding + `{kind: User, name: ann}]}`, "", ""},
+		"own accounts": {binding + `{kind: Group, name: "system:serviceaccounts:kubeop-acme-web"}]}`, "ForeignSubject",
+			"RoleBinding/a gives rights to system:serviceaccounts:kubeop-acme-web" + people},
+		"the account of people": {binding + `{kind: ServiceAccount, name: kubeop-access-view, namespace: kubeop-acme-web}]}`, "ForeignSubject",
+			"RoleBinding/a gives rights to kubeop-access-view" + people},
+		"the account of people, no namespace": {binding + `{kind: ServiceAccount, name: kubeop-access-view}]}`, "ForeignSubject",
+			"RoleBinding/a gives rights to kubeop-access-view" + people},
+		"the account of people as a user": {binding + `{kind: User, name: "system:serviceaccount:kubeop-acme-web:kubeop-access-edit"}]}`, "ForeignSubject",
+			"RoleBinding/a gives rights to system:serviceaccount:kubeop-acme-web:kubeop-access-edit" + people},
+		"the account of people elsewhere": {binding + `{kind: ServiceAccount, name: kubeop-access-view, namespace: other}]}`, "ForeignSubject",
+			"RoleBinding/a gives rights to service account other/kubeop-access-view" + outside},
+		"a person with the name of an account": {binding + `{kind: User, name: kubeop-access-view}]}`, "", ""},
+		"own account as a user":                {binding + `{kind: User, name: "system:serviceaccount:kubeop-acme-web:x"}]}`, "", ""},
+		"a person":                             {binding + `{kind: User, name: ann}]}`, "", ""},
 		"subjects of another kind of RBAC": {`{apiVersion: rbac.authorization.k8s.io/v1, kind: Other, metadata: {name: a},
 			subjects: [{kind: ServiceAccount, name: x, namespace: other}]}`, "", ""},
 		"subjects of another group": {`{apiVersion: example.com/v1, kind: RoleBinding, metadata: {name: a},
