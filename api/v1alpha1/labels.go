@@ -32,6 +32,8 @@ const (
 	TreeAnnotation = "paas.kubeop.io/tree"
 	// SecretRefAnnotation is the place of spec.secretRef in the repository, as "file:line:column", on a Registry.
 	SecretRefAnnotation = "paas.kubeop.io/secret-ref-at"
+	// BudgetAnnotation is the place of spec.budget in the repository, as "file:line:column", on a Tenant that has a budget.
+	BudgetAnnotation = "paas.kubeop.io/budget-at"
 	// RevisionAnnotation is the revision at which the folder last changed, as "branch@sha1:<commit>".
 	RevisionAnnotation = "paas.kubeop.io/revision"
 	// AuthorAnnotation is the name of the author of that commit, on an App.

@@ -68,7 +68,7 @@ func TestABudgetBelowUseSaysByHowMuch(t *testing.T) {
 		project.Labels, project.Spec.Quota = nil, corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse("4")}
 	}
 	for budget, want := range map[string]string{
-		"8": "", "6": "the quotas of its projects are over the budget: requests.cpu over by 2 (8 of 6); nothing is deleted, and no project gets more of it until others take less",
+		"8": "", "6": "the quotas of its projects are over the budget at tenants/acme/tenant.yaml:4:8: requests.cpu over by 2 (8 of 6); nothing is deleted, and no project gets more of it until others take less",
 	} {
 		c := comparedIn(t, "", v1alpha1.TenantLimits{}, map[string]string{"tenants/acme/tenant.yaml": "spec: {budget: {requests.cpu: " + budget + "}}\n"}, shop.DeepCopy(), going.DeepCopy())
 		changes, held, err := c.changes(t.Context())

@@ -111,7 +111,11 @@ func (a *admission) overBudget(ctx context.Context, want client.Object) (string,
 	if over == "" || err != nil {
 		return "", err
 	}
-	return "the quotas of its projects are over the budget: " + over + "; nothing is deleted, and no project gets more of it until others take less", nil
+	budget := "the budget"
+	if at := tenant.Annotations[v1alpha1.BudgetAnnotation]; at != "" {
+		budget += " at " + at
+	}
+	return "the quotas of its projects are over " + budget + ": " + over + "; nothing is deleted, and no project gets more of it until others take less", nil
 }
 
 // usageOf counts the objects of a tenant that stay.

@@ -36,7 +36,7 @@ func (r *Reconciler) weigh(ctx context.Context, s *scope) error {
 		s.over = step.Note{
 			Condition: v1alpha1.OverBudgetCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.BudgetExceededReason, Event: "Warning",
 			Message: fmt.Sprintf("the quotas of the projects are over the budget: %s; nothing is deleted, and no project gets more of it until the others take less: lower spec.quota in a project.yaml, "+
-				"or ask an administrator of the cluster for more with %s", quota.OverBy(a.Used, spec.Budget), command.OfTenant("spec.budget")),
+				"or ask an administrator of the cluster for more with %s", quota.OverBy(a.Used, spec.Budget), budgetOf(s.tenant)),
 		}
 	}
 	var wrong []error
@@ -44,9 +44,17 @@ func (r *Reconciler) weigh(ctx context.Context, s *scope) error {
 		wrong = append(wrong, fault)
 	}
 	if len(wrong) > 0 {
-		return step.GoOn(step.Stop(v1alpha1.InvalidBudgetReason, fmt.Errorf("%w; an administrator of the cluster corrects %s", errors.Join(wrong...), command.OfTenant("spec.budget"))))
+		return step.GoOn(step.Stop(v1alpha1.InvalidBudgetReason, fmt.Errorf("%w; an administrator of the cluster corrects %s", errors.Join(wrong...), budgetOf(s.tenant))))
 	}
 	return nil
+}
+
+// budgetOf names the budget of a Tenant, with its place in the platform repository if it comes from there.
+func budgetOf(tenant *v1alpha1.Tenant) string {
+	if at := tenant.Annotations[v1alpha1.BudgetAnnotation]; at != "" {
+		return "spec.budget of the Tenant, at " + at + " of the platform repository"
+	}
+	return command.OfTenant("spec.budget")
 }
 
 // summaryOf returns what is used of a budget in one line, such as "pods 150/200, requests.cpu 12/16".

@@ -24,15 +24,21 @@ func TestTheStatusSaysWhatIsUsedOfTheBudget(t *testing.T) {
 		budget        corev1.ResourceList
 		outcome, over string
 		summary       string
+		// at is where the file has the budget.
+		at string
 	}{
 		"none":     {outcome: "done"},
 		"room":     {budget: quantities("16", "200"), outcome: "done", summary: "pods 80/200, requests.cpu 12/16"},
 		"full":     {budget: quantities("12", "80"), outcome: "done", summary: "pods 80/80, requests.cpu 12/12"},
 		"exceeded": {budget: quantities("10", "80"), outcome: "done", summary: "pods 80/80, requests.cpu 12/10", over: "the quotas of the projects are over the budget: requests.cpu over by 2 (12 of 10); nothing is deleted, and no project gets more of it until the others take less: lower spec.quota in a project.yaml, or ask an administrator of the cluster for more with spec.budget of the Tenant, in tenant.yaml of the platform repository"},
 		"negative": {budget: quantities("-1", "80"), outcome: "later steps run; stopped InvalidBudget: spec.budget names requests.cpu: -1 is negative; write 0 or more in spec.budget; an administrator of the cluster corrects spec.budget of the Tenant, in tenant.yaml of the platform repository", summary: "pods 80/80, requests.cpu 12/-1", over: "the quotas of the projects are over the budget: requests.cpu over by 13 (12 of -1); nothing is deleted, and no project gets more of it until the others take less: lower spec.quota in a project.yaml, or ask an administrator of the cluster for more with spec.budget of the Tenant, in tenant.yaml of the platform repository"},
+		"from Git": {budget: quantities("10", "80"), at: "tenants/acme/tenant.yaml:7:3", outcome: "done", summary: "pods 80/80, requests.cpu 12/10", over: "the quotas of the projects are over the budget: requests.cpu over by 2 (12 of 10); nothing is deleted, and no project gets more of it until the others take less: lower spec.quota in a project.yaml, or ask an administrator of the cluster for more with spec.budget of the Tenant, at tenants/acme/tenant.yaml:7:3 of the platform repository"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{Budget: c.budget, Quota: quantities("100", "100")}}
+			if c.at != "" {
+				tenant.Annotations = map[string]string{v1alpha1.BudgetAnnotation: c.at}
+			}
 			tenant.Status.Budget = &v1alpha1.BudgetStatus{Summary: "pods 1/1"} // Of an earlier pass.
 			b := newFixture(t, tenant, shop.DeepCopy(), blog.DeepCopy())
 			s := b.newScope(tenant)

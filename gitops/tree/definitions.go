@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/delivery/yamlcheck"
 	"github.com/kubeop/kubeop/gitops/check"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
@@ -23,8 +22,6 @@ type Definition struct {
 	byDefault bool
 	// grant is the spec of a Registry; nil for a Policy, and for a file with problems.
 	grant *v1alpha1.RegistrySpec
-	// secretAt is where a Registry names its Secret.
-	secretAt yamlcheck.Position
 	// asRead is the Registry as its file declares it, if this one is refused because of another file; nil otherwise.
 	asRead *Definition
 }
@@ -144,12 +141,11 @@ func (p *pass) readDefinition(kind kindByName, n node, e fs.DirEntry, before *De
 		self.problems = p.problems(n.ref, over...)
 		return d
 	}
-	result := p.checkFile(n.dir, self)
-	self.take(p, result)
+	self.take(p, p.checkFile(n.dir, self))
 	switch {
 	case self.object == nil:
 	case kind.name == v1alpha1.RegistryKind:
-		d.grant, d.secretAt = &decode(self, &v1alpha1.Registry{}).Spec, result.Position("spec.secretRef")
+		d.grant = &decode(self, &v1alpha1.Registry{}).Spec
 	default:
 		d.byDefault = decode(self, &v1alpha1.Policy{}).Spec.Default
 	}

@@ -71,7 +71,7 @@ func (p *pass) readFile(n *node, l listing, want string, before *node) string {
 		return name
 	}
 	if before.file == digest && !anyIncomplete(before.problems) && (before.object != nil || !before.over) {
-		n.object, n.problems, n.size = before.object, before.problems, before.size
+		n.object, n.problems, n.size, n.field = before.object, before.problems, before.size, before.field
 		p.budget.spend(n.takes())
 		return name
 	}
@@ -89,8 +89,15 @@ func (n *node) take(p *pass, d *check.Result) {
 		n.problems = p.problems(n.ref, document.Finding{File: d.File, Code: code.InvalidValue, Why: err.Error()})
 		return
 	}
-	if p.keep(n, d, text) {
-		n.object = text
+	if !p.keep(n, d, text) {
+		return
+	}
+	n.object = text
+	switch ref := n.ref; {
+	case ref.Registry != "":
+		n.field = d.Position("spec.secretRef")
+	case ref.Tenant != "" && ref.Project == "":
+		n.field = d.Position("spec.budget")
 	}
 }
 

@@ -42,7 +42,7 @@ func (t *Tree) Object(n Node, revision string) client.Object {
 		object = decode(self, &v1alpha1.Policy{})
 	case ref.Registry != "":
 		object = decode(self, &v1alpha1.Registry{})
-		annotations[v1alpha1.SecretRefAnnotation] = n.(*Definition).secretAt.In(annotations[v1alpha1.FolderAnnotation])
+		annotations[v1alpha1.SecretRefAnnotation] = self.field.In(annotations[v1alpha1.FolderAnnotation])
 	case ref.App != "":
 		object = decode(self, &v1alpha1.App{})
 		labels[v1alpha1.ProjectLabel], labels[v1alpha1.AppLabel] = ref.Project, ref.App
@@ -51,7 +51,11 @@ func (t *Tree) Object(n Node, revision string) client.Object {
 		object = decode(self, &v1alpha1.Project{})
 		labels[v1alpha1.ProjectLabel] = ref.Project
 	default:
-		object = decode(self, &v1alpha1.Tenant{})
+		tenant := decode(self, &v1alpha1.Tenant{})
+		if len(tenant.Spec.Budget) > 0 {
+			annotations[v1alpha1.BudgetAnnotation] = self.field.In(layout.Join(annotations[v1alpha1.FolderAnnotation], layout.TenantFile))
+		}
+		object = tenant
 	}
 	object.SetNamespace(ref.Key().Namespace)
 	object.SetLabels(merged(object.GetLabels(), labels))

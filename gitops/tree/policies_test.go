@@ -80,6 +80,32 @@ func TestARegistryKnowsTheLineOfItsSecret(t *testing.T) {
 	}
 }
 
+// TestATenantKnowsTheLineOfItsBudget, also when its file is not read again, when it moved in the file, and when another file of its folder changed. Without a budget there is none.
+func TestATenantKnowsTheLineOfItsBudget(t *testing.T) {
+	files := withPolicies()
+	at := func(before *Tree) (string, *Tree) {
+		t.Helper()
+		tree := shared.Read(filesOf(files), Scope{Repository: "platform", Path: "deploy"}, before)
+		node, there := tree.Find(identity.Ref{Tenant: "acme"})
+		if !there || !node.Declared() {
+			t.Fatalf("the tenant is not read: %v", problems(tree))
+		}
+		return tree.Object(node, revision).GetAnnotations()[v1alpha1.BudgetAnnotation], tree
+	}
+	none, before := at(nil)
+	files["tenants/acme/tenant.yaml"] = declaration("Tenant", "acme", "\n  frozen: false\n  budget: {pods: 10}")
+	first, before := at(before)
+	again, before := at(before)
+	files["tenants/acme/projects/other/project.yaml"] = declaration("Project", "other", "{}")
+	beside, before := at(before)
+	files["tenants/acme/tenant.yaml"] = "# Moved.\n" + files["tenants/acme/tenant.yaml"]
+	moved, _ := at(before)
+	const sixth, seventh = "deploy/tenants/acme/tenant.yaml:6:3", "deploy/tenants/acme/tenant.yaml:7:3"
+	if diff := cmp.Diff([]string{"", sixth, sixth, sixth, seventh}, []string{none, first, again, beside, moved}); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestPoliciesComeBeforeTenants(t *testing.T) {
 	tree := fresh(filesOf(withPolicies()), Scope{})
 	want := []string{"Policy baseline", "Policy strict", "Tenant acme", "Project kubeop-acme/web", "Tenant rival"}

@@ -124,6 +124,8 @@ type node struct {
 	over        bool
 	// origin is set for the project of a preview.
 	origin *Origin
+	// field is where the file has the field that messages about the object in the cluster name: spec.budget of a Tenant, or spec.secretRef of a Registry.
+	field yamlcheck.Position
 }
 
 // Ref names the object that a folder stands for.
