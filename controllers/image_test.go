@@ -255,11 +255,15 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
 `
 
-// serveRoutes defines HTTPRoute, GRPCRoute, Gateway and ListenerSet, if no other test has.
+// serveRoutes defines the kinds of the Gateway API that have host names, TLSRoute and XListenerSet in the versions that they had first, if no other test has.
 func (n *team) serveRoutes() {
 	n.t.Helper()
+	of := func(kind string, more ...string) string {
+		return strings.NewReplacer(append(more, "httproute", strings.ToLower(kind), "HTTPRoute", kind)...).Replace(routes)
+	}
 	for _, text := range []string{
-		routes, strings.NewReplacer("httproute", "grpcroute", "HTTPRoute", "GRPCRoute").Replace(routes), strings.NewReplacer("httproute", "gateway", "HTTPRoute", "Gateway").Replace(routes), strings.NewReplacer("httproute", "listenerset", "HTTPRoute", "ListenerSet").Replace(routes),
+		routes, of("GRPCRoute"), of("Gateway"), of("ListenerSet"), of("TLSRoute", "name: v1\n", "name: v1alpha2\n"),
+		of("XListenerSet", "name: v1\n", "name: v1alpha1\n", "gateway.networking.k8s.io", "gateway.networking.x-k8s.io"),
 	} {
 		if err := n.admin.Create(n.t.Context(), n.object("", text)); client.IgnoreAlreadyExists(err) != nil {
 			n.t.Fatal(err)
