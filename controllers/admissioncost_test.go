@@ -32,6 +32,7 @@ func TestAdmissionTakesLittleTime(t *testing.T) {
 		t.Skip("make bench-admission runs it by itself")
 	}
 	n, bot := limited(t, "costly")
+	n.serveRoutes()
 	n.under(everyFamily())
 	n.reserve("web.costly.example")
 	deployer := n.as("system:serviceaccount:" + n.namespace() + ":kubeop-deployer")
@@ -82,7 +83,28 @@ var refusedByEach = map[string]string{
 	"platform-identity":  refusedPod + "serviceAccountName: kubeop-deployer, " + podSpec + "}}",
 	"platform-token":     "{apiVersion: v1, kind: Secret, type: kubernetes.io/service-account-token, metadata: {name: x, annotations: {kubernetes.io/service-account.name: kubeop-deployer}}}",
 	"reserved-name":      "{apiVersion: v1, kind: ServiceAccount, metadata: {name: kubeop-x}}",
+	"priority-class":     refusedPod + "priorityClassName: system-cluster-critical, " + podSpec + "}}",
+	"ingress-path":       "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: x}, spec: {ingressClassName: public, rules: [{host: web.costly.example, http: {paths: [{path: '/a\"b', pathType: ImplementationSpecific, backend: {service: {name: a, port: {number: 80}}}}]}}]}}",
+	"route-match":        "{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: x}, spec: {hostnames: [web.costly.example], rules: [{matches: [{path: {value: '/a`b'}}]}]}}",
+	"events":             "{apiVersion: v1, kind: Event, metadata: {name: x}, involvedObject: {kind: Pod, name: a, namespace: kubeop-costly-shop}, message: " + strings.Repeat("a", 4_000) + "}",
+	"network-policies":   "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: x}, spec: {podSelector: {}, ingress: [{}]}}",
+	"platform-object":    "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: kubeop-x}, spec: {podSelector: {}}}",
 	"volumes":            refusedPod + "volumes: [{name: v, csi: {driver: nfs.csi.k8s.io}}], " + podSpec + "}}",
+}
+
+// unmeasured are the policies for tenants that refuse nothing to an account of a project in this test, and why.
+var unmeasured = map[string]string{
+	"frozen": "the tenant is not frozen", "stopped": "the tenant is not stopped", "home-finalizer": "an account of a project has no rights in the home of its tenant",
+	"job-by-hand": "it is about people",
+}
+
+// TestEveryPolicyForTenantsIsMeasured: make bench-admission has a refusal of each policy for tenants that an account of a project can provoke.
+func TestEveryPolicyForTenantsIsMeasured(t *testing.T) {
+	for policy := range tenantsPolicies(t) {
+		if refusedByEach[policy] == "" && unmeasured[policy] == "" {
+			t.Errorf("no object is refused by kubeop-%s", policy)
+		}
+	}
 }
 
 // checksTakeLittleTime has each of these policies refuse an object as often as there are requests, and wants the 99th percentile of all their checks in the buckets up to 1 ms of
