@@ -30,12 +30,12 @@ func servesHost() map[string]string {
 func TestHostsOfTheGatewayAPIAreOfOneTenant(t *testing.T) {
 	t.Parallel()
 	one, two := teamOf(t, "gateone"), teamOf(t, "gatetwo")
-	one.serveRoutes()
 	for _, n := range []*team{one, two} {
 		n.push(shopFiles("shop", "first"))
 		n.ready(n.app("shop", "first"))
 		n.lets("gateways", "listenersets", "xlistenersets", "grpcroutes", "tlsroutes")
 	}
+	one.serveRoutes()
 	var all []string
 	hosts := map[string]string{}
 	for name, object := range servesHost() {

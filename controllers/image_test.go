@@ -255,7 +255,8 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
 `
 
-// serveRoutes defines the kinds of the Gateway API that have host names, TLSRoute and XListenerSet in the versions that they had first, if no other test has.
+// serveRoutes defines the kinds of the Gateway API that have host names, TLSRoute and XListenerSet in the versions that they had first, if no other test has. A project has to be ready
+// before: kinds that are there when the operator makes its first quota are counted at once, and Kubernetes may not know them yet.
 func (n *team) serveRoutes() {
 	n.t.Helper()
 	of := func(kind string, more ...string) string {
@@ -273,8 +274,9 @@ func (n *team) serveRoutes() {
 
 func TestHostsBehindAGateway(t *testing.T) {
 	n := newTeam(t, "gated")
-	n.serveRoutes()
 	n.push(map[string]string{"projects/shop/project.yaml": fmt.Sprintf(projectFile, "shop")})
+	n.ready(n.project("shop"))
+	n.serveRoutes()
 	n.push(imageFile("web", "  image: {reference: registry.example/web:v1, replicas: 0, ports: [{name: http, port: 8080, servicePort: 80}]}\n"+
 		"  hosts: [{host: a.gated.example}, {host: b.gated.example, path: /b}]\n"))
 	n.until(n.app("shop", "web"), v1alpha1.AppliedCondition, metav1.ConditionTrue, "")

@@ -23,11 +23,11 @@ import (
 // each object, and the App says what the guard says.
 func TestWithoutTheOperatorsOwnChecksTheAPIServerRefuses(t *testing.T) {
 	n := newTeam(t, "unjudged")
-	n.serveRoutes()
 	files := shopFiles("shop", "web")
 	files["projects/shop/project.yaml"] += "spec: {network: {policies: Own}}\n"
 	n.push(files)
 	n.ready(n.app("shop", "web"))
+	n.serveRoutes()
 	n.under(everyGuard(t))
 	for _, name := range []string{"loud-unjudged", "urgent-unjudged"} {
 		n.create(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: 1_000})
