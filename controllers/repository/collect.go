@@ -79,15 +79,15 @@ func (s *scope) missing() []string {
 // lost returns the objects that left the tree and still exist in the cluster, and the names of those that are being deleted already.
 func (r *Reconciler) lost(ctx context.Context, s *scope) (lost map[identity.Ref]client.Object, leaving []string, err error) {
 	lost = map[identity.Ref]client.Object{}
-	for ref := range s.progress.gone {
-		live, err := r.live(ctx, ref)
+	for ref := range s.progress.Gone {
+		live, err := r.live(ctx, s.progress, ref)
 		if err != nil {
 			return nil, nil, err
 		}
 		_, there := s.progress.tree.Find(ref)
 		switch {
 		case live == nil || there || live.GetLabels()[v1alpha1.RepositoryLabel] != s.repository.Name || !declared.FromGit(live) || !s.mayDeclare(ref):
-			s.progress.gone.Delete(ref)
+			s.progress.Forget(ref)
 		case live.GetDeletionTimestamp() != nil:
 			leaving = append(leaving, ref.String())
 		case !s.progress.tree.Covers(ref) || s.previews.Keep(live): // What could not be read may still declare it.
@@ -105,13 +105,17 @@ func (s *scope) mayDeclare(ref identity.Ref) bool {
 	return tenant == "" || ref.Tenant == tenant && ref.Project != ""
 }
 
-// live returns an object, nil if there is none. The cache may not show yet what an earlier commit made.
-func (r *Reconciler) live(ctx context.Context, ref identity.Ref) (client.Object, error) {
+// live returns an object that left the tree, nil if there is none. The cache may not show yet what an earlier commit made, so the API server is asked about
+// what the cache has not shown since.
+func (r *Reconciler) live(ctx context.Context, p *progress, ref identity.Ref) (client.Object, error) {
 	live := map[string]client.Object{
 		v1alpha1.PolicyKind: &v1alpha1.Policy{}, v1alpha1.RegistryKind: &v1alpha1.Registry{}, v1alpha1.TenantKind: &v1alpha1.Tenant{}, v1alpha1.ProjectKind: &v1alpha1.Project{}, v1alpha1.AppKind: &v1alpha1.App{},
 	}[ref.Kind()]
 	err := r.Client.Get(ctx, ref.Key(), live)
-	if apierrors.IsNotFound(err) {
+	switch {
+	case err == nil:
+		p.Shown.Insert(ref)
+	case apierrors.IsNotFound(err) && !p.Shown.Has(ref):
 		err = r.Direct.Get(ctx, ref.Key(), live)
 	}
 	if apierrors.IsNotFound(err) {

@@ -42,8 +42,8 @@ func TestAnAppThatLeftTheCommitIsDeleted(t *testing.T) {
 	if k.has(web) || !k.has(api) || !s.weighed || len(s.verdict.Held) > 0 {
 		t.Errorf("the app that left exists: %t, that of another repository: %t; the verdict is %+v", k.has(web), k.has(api), s.verdict)
 	}
-	if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "done" || len(s.progress.gone) != 0 {
-		t.Errorf("when it is gone: %q, and looked at again is %v", got, s.progress.gone)
+	if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "done" || len(s.progress.Gone) != 0 {
+		t.Errorf("when it is gone: %q, and looked at again is %v", got, s.progress.Gone)
 	}
 
 	k = watching(t, objects()...)
@@ -51,8 +51,8 @@ func TestAnAppThatLeftTheCommitIsDeleted(t *testing.T) {
 		Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return errAway },
 	})
 	s = k.scope(declaring(t, "shop"), "acme/shop/web")
-	if got := steptest.Outcome(t, k.collect(t.Context(), s)); !strings.HasPrefix(got, "failed SyncFailed: ") || !k.has(web) || len(s.progress.gone) != 1 {
-		t.Errorf("an app that cannot be deleted: %q, and looked at again is %v", got, s.progress.gone)
+	if got := steptest.Outcome(t, k.collect(t.Context(), s)); !strings.HasPrefix(got, "failed SyncFailed: ") || !k.has(web) || len(s.progress.Gone) != 1 {
+		t.Errorf("an app that cannot be deleted: %q, and looked at again is %v", got, s.progress.Gone)
 	}
 }
 
@@ -72,9 +72,65 @@ func TestAnAppThatTheCacheDoesNotShowYetIsDeleted(t *testing.T) {
 	if got := steptest.Outcome(t, k.collect(t.Context(), s)); k.has(web) || got != "waits Deleting: waits for App kubeop-acme-shop/web to be gone, after 5s" {
 		t.Errorf("the app exists: %t, got %q", k.has(web), got)
 	}
-	if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "done" || len(s.progress.gone) != 0 {
-		t.Errorf("when it is gone: %q, and looked at again is %v", got, s.progress.gone)
+	if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "done" || len(s.progress.Gone) != 0 {
+		t.Errorf("when it is gone: %q, and looked at again is %v", got, s.progress.Gone)
 	}
+}
+
+// TestTheAPIServerIsAskedOnlyAboutWhatTheCacheMayNotShowYet: a commit may remove hundreds of apps.
+func TestTheAPIServerIsAskedOnlyAboutWhatTheCacheMayNotShowYet(t *testing.T) {
+	web, path, without := app("kubeop-acme-shop", "web"), ref("acme/shop/web"), declaring(t, "shop")
+	k := watching(t, fromAcme(web.DeepCopy()), fromAcme(project("kubeop-acme", "shop")), acme(), namespace("kubeop-acme"), namespace("kubeop-acme-shop"))
+	asked, late := 0, false
+	apps := func(before func() error) interceptor.Funcs {
+		return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if _, is := o.(*v1alpha1.App); is {
+				if err := before(); err != nil {
+					return err
+				}
+			}
+			return c.Get(ctx, key, o, options...)
+		}}
+	}
+	k.Client = interceptor.NewClient(k.api, apps(func() error {
+		if late {
+			return apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.Group, Resource: "apps"}, "web")
+		}
+		return nil
+	}))
+	k.Direct = interceptor.NewClient(k.api, apps(func() error { asked++; return nil }))
+	s := k.scope(without, "acme/shop/web")
+	collected := func(want string, asks int) {
+		t.Helper()
+		if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != want || asked != asks {
+			t.Errorf("got %q, want %q; the API server was asked %d times, want %d", got, want, asked, asks)
+		}
+		if k.has(web) && web.DeletionTimestamp == nil {
+			t.Error("it is not deleted")
+		}
+	}
+	const waits = "waits Deleting: waits for App kubeop-acme-shop/web to be gone, after 5s"
+	collected(waits, 0)
+	collected("done", 0)
+
+	s.progress.changed(path) // The event of the deletion.
+	if todo, err := k.next(t.Context(), s, nil); len(todo) != 0 || err != nil || !s.progress.Gone.Has(path) {
+		t.Errorf("applied are %v, %v; gone are %v", todo, err, s.progress.Gone)
+	}
+	collected("done", 0)
+	if len(s.progress.Gone)+len(s.progress.Shown) != 0 {
+		t.Errorf("kept are %v and %v", s.progress.Gone, s.progress.Shown)
+	}
+
+	s.progress.changed(path)
+	s, _ = k.pass(s, declaring(t, "shop/web"), "main@sha1:3")
+	if k.wantApplied("web"); !k.has(web) {
+		t.Fatal("it is not made again")
+	}
+	s.progress.left(path)
+	s.progress.tree, s.found, late = without, without, true
+	s.progress.changed(path) // An event of the object that was there before.
+	collected(waits, 1)
 }
 
 // TestAConfirmationHoldsForWhatAFailedDeletionLeft, of the same commit, and for nothing else.
@@ -112,11 +168,11 @@ func TestAConfirmationHoldsForWhatAFailedDeletionLeft(t *testing.T) {
 	if err := k.api.Create(t.Context(), fromAcme(late.DeepCopy())); err != nil {
 		t.Fatal(err)
 	}
-	s.progress.gone.Insert(ref("acme/shop/late"))
+	s.progress.Gone.Insert(ref("acme/shop/late"))
 	if collected(""); len(s.verdict.Held) != 2 || !k.has(late) {
 		t.Errorf("what was not confirmed is deleted with what was: %+v", s.verdict)
 	}
-	s.progress.gone.Delete(ref("acme/shop/late"))
+	s.progress.Gone.Delete(ref("acme/shop/late"))
 	if got := collected(""); k.has(web) || k.has(api) || !strings.HasPrefix(got, "waits Deleting: ") {
 		t.Errorf("got %q; web exists: %t, api: %t", got, k.has(web), k.has(api))
 	}
@@ -128,8 +184,8 @@ func TestNothingIsDeletedThatTheCommitMayStillDeclare(t *testing.T) {
 	k := watching(t, fromAcme(web.DeepCopy()))
 	s := k.scope(declaring(t, "shop"), "acme/shop/web")
 	s.progress.tree.Tenants[0].Projects[0].Unknown = true
-	if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "done" || !k.has(web) || len(s.progress.gone) != 1 {
-		t.Errorf("got %q; the app exists: %t, and looked at again is %v", got, k.has(web), s.progress.gone)
+	if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "done" || !k.has(web) || len(s.progress.Gone) != 1 {
+		t.Errorf("got %q; the app exists: %t, and looked at again is %v", got, k.has(web), s.progress.Gone)
 	}
 }
 
@@ -142,8 +198,8 @@ func TestNothingIsDeletedWhileTheClusterCannotBeRead(t *testing.T) {
 		s := k.scope(declaring(t, "blog"), "acme/shop", "acme/shop/web")
 		err := k.collect(t.Context(), s)
 		k.fails = ""
-		if err == nil && len(s.verdict.Held) == 0 || !k.has(web) || len(s.progress.gone) != 2 {
-			t.Errorf("%s cannot be read: %v; the app exists: %t, and looked at again is %v", kind, err, k.has(web), s.progress.gone)
+		if err == nil && len(s.verdict.Held) == 0 || !k.has(web) || len(s.progress.Gone) != 2 {
+			t.Errorf("%s cannot be read: %v; the app exists: %t, and looked at again is %v", kind, err, k.has(web), s.progress.Gone)
 		}
 	}
 }

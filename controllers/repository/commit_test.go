@@ -175,7 +175,7 @@ func TestOnlyChangesOfACommitAreCompared(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var left []string
-		for ref := range p.gone {
+		for ref := range p.Gone {
 			left = append(left, ref.Path())
 		}
 		if diff := cmp.Diff([][]string{pending, gone}, [][]string{paths(p.pending.All()), left}); diff != "" {
@@ -187,7 +187,7 @@ func TestOnlyChangesOfACommitAreCompared(t *testing.T) {
 		for _, ref := range p.pending.All() {
 			p.done(ref)
 		}
-		p.gone.Clear()
+		p.Gone.Clear()
 		return s
 	}
 	read := func(before *tree.Tree, apps ...string) *tree.Tree {

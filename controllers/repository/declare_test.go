@@ -254,8 +254,8 @@ func TestAnObjectThatLeftOrIsInvalidIsNotApplied(t *testing.T) {
 	if todo, err := k.next(t.Context(), s, nil); err != nil || len(todo) != 0 {
 		t.Errorf("applied are %v, %v", todo, err)
 	}
-	if !s.progress.gone.Has(ref("acme/shop/web")) || len(s.progress.pending.All()) != 0 {
-		t.Errorf("gone are %v", s.progress.gone)
+	if !s.progress.Gone.Has(ref("acme/shop/web")) || len(s.progress.pending.All()) != 0 {
+		t.Errorf("gone are %v", s.progress.Gone)
 	}
 }
 

@@ -182,7 +182,7 @@ func (c *cluster) scope(now *tree.Tree, gone ...string) *scope {
 	s.progress, s.found = newProgress(), now
 	s.progress.tree = now
 	for _, path := range gone {
-		s.progress.gone.Insert(ref(path))
+		s.progress.Gone.Insert(ref(path))
 	}
 	return s
 }
@@ -257,7 +257,7 @@ func TestOnlyObjectsOfTheRepositoryAreLostWhenTheyLeaveTheTree(t *testing.T) {
 			if diff := cmp.Diff(c.leaving, leaving); diff != "" {
 				t.Errorf("leaving (-want +got):\n%s", diff)
 			}
-			if stays := s.progress.gone.Has(ref(c.gone)); stays != c.stays {
+			if stays := s.progress.Gone.Has(ref(c.gone)); stays != c.stays {
 				t.Errorf("it is looked at again: %t, want %t", stays, c.stays)
 			}
 		})
@@ -496,7 +496,7 @@ func TestACommitWaitsForDeletedObjectsBeforeNamespaces(t *testing.T) {
 			if err := c.api.Delete(c.t.Context(), api); err != nil {
 				c.t.Fatal(err)
 			}
-			s.progress.gone.Insert(ref("acme/shop/api"))
+			s.progress.Gone.Insert(ref("acme/shop/api"))
 			s.progress.waiting[ref("acme/shop/web")] = time.Time{}
 		}, deleting, false},
 		"another repository's objects are gone": {func(_ *cluster, s *scope) {
@@ -506,7 +506,7 @@ func TestACommitWaitsForDeletedObjectsBeforeNamespaces(t *testing.T) {
 		"another place of the same objects": {func(_ *cluster, s *scope) { s.repository.Status.AppliedSource = "elsewhere" }, "done", false},
 		"another repository's objects are held": {func(c *cluster, s *scope) {
 			c.create(fromAcme(project("kubeop-acme", "blog")))
-			s.progress.gone.Insert(ref("acme/blog"))
+			s.progress.Gone.Insert(ref("acme/blog"))
 			s.progress.foreign, s.repository.Status.AppliedSource = true, "elsewhere"
 		}, "done", true},
 	} {

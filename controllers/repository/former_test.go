@@ -73,7 +73,7 @@ func TestNewAppsDoNotMakeDeletionsSmall(t *testing.T) {
 	wantHeld("after a restart", "main@sha1:2", read(nil, append(named("new", 60), old[:4]...)...))
 
 	// What is resolved counts no more.
-	p.gone.Clear()
+	p.Gone.Clear()
 	s := k.scope(read(p.tree, append(named("new", 60), old[:3]...)...))
 	s.progress = p
 	if err := k.look(t.Context(), s); err != nil || p.formerApps["acme"] != 64 {

@@ -79,7 +79,7 @@ func TestAPolicyIsLostOnlyToItsRepository(t *testing.T) {
 			s.repository.Name, s.repository.Spec.Tenant = "acme", "acme"
 		}
 		for _, policy := range []string{"gone", "kept", "other", "by-hand", "restored", "never-there"} {
-			s.progress.gone.Insert(identity.Ref{Policy: policy})
+			s.progress.Gone.Insert(identity.Ref{Policy: policy})
 		}
 		lost, leaving, err := k.lost(t.Context(), s)
 		var names []string

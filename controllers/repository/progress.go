@@ -28,8 +28,7 @@ type progress struct {
 	pending *queue.Queue
 	// waiting are the pending objects that have no namespace yet, with the time since when.
 	waiting map[identity.Ref]time.Time
-	// gone are objects that left the tree and may still exist in the cluster.
-	gone sets.Set[identity.Ref]
+	queue.Absence
 	// formerApps is the number of apps of each tenant when the first of these left: apps that are created since then make no deletion a small one.
 	// Nil if none has left.
 	formerApps map[string]int
@@ -55,7 +54,8 @@ type progress struct {
 }
 
 func newProgress() *progress {
-	return &progress{pending: queue.New(), waiting: map[identity.Ref]time.Time{}, gone: sets.New[identity.Ref](),
+	return &progress{pending: queue.New(), waiting: map[identity.Ref]time.Time{},
+		Absence: queue.NewAbsence(),
 		refused: map[identity.Ref]tree.Problem{}, over: queue.Over{}, applied: map[identity.Ref]applied{}}
 }
 
@@ -79,7 +79,18 @@ func (p *progress) left(ref identity.Ref) {
 	p.done(ref)
 	p.over.Drop(ref)
 	delete(p.refused, ref)
-	p.gone.Insert(ref)
+	p.Gone.Insert(ref)
+}
+
+// changed marks objects of which the cache has shown a change or the deletion to be compared with the cluster. If an object is in the tree, or left it a moment
+// ago, it may have been applied after that change.
+func (p *progress) changed(refs ...identity.Ref) {
+	for _, ref := range refs {
+		if _, there := p.tree.Find(ref); !there && !p.Gone.Has(ref) {
+			p.Shown.Insert(ref)
+		}
+	}
+	p.look(refs...)
 }
 
 // wait records that an object has no namespace yet.
@@ -137,7 +148,7 @@ func (r *records) begin(uid types.UID, name string) *progress {
 		r.of[uid] = p
 	}
 	if p.tree != nil { // Without a tree, everything is compared anyway.
-		p.look(r.touched[name].UnsortedList()...)
+		p.changed(r.touched[name].UnsortedList()...)
 	}
 	delete(r.touched, name)
 	return p

@@ -83,8 +83,8 @@ func TestApplyingAnObjectForgetsItsProblem(t *testing.T) {
 	p.refuse(web, code.WriteRefused, errAway)
 	p.over.Add(web)
 	p.left(web)
-	if len(p.refused) != 0 || len(p.over) != 0 || p.pending.Has(web) || !p.gone.Has(web) {
-		t.Errorf("after it left: refused %v, over %v, gone %v", p.refused, p.over, p.gone)
+	if len(p.refused) != 0 || len(p.over) != 0 || p.pending.Has(web) || !p.Gone.Has(web) {
+		t.Errorf("after it left: refused %v, over %v, gone %v", p.refused, p.over, p.Gone)
 	}
 }
 

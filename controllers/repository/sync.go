@@ -143,7 +143,7 @@ func (r *Reconciler) look(ctx context.Context, s *scope) error {
 	if p.tree == now {
 		return nil
 	}
-	if p.gone.Len() == 0 {
+	if p.Gone.Len() == 0 {
 		p.formerApps = nil
 	}
 	note := func(ref identity.Ref) {
@@ -166,7 +166,7 @@ func (r *Reconciler) look(ctx context.Context, s *scope) error {
 		}
 	}
 	tree.Changes(p.tree, now, note)
-	if p.gone.Len() > 0 && p.formerApps == nil {
+	if p.Gone.Len() > 0 && p.formerApps == nil {
 		var err error
 		if p.formerApps, err = r.appsBefore(ctx, s, first); err != nil {
 			return err
@@ -352,7 +352,9 @@ func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.
 			return err
 		}
 		set.Objects, set.Recorded = append(set.Objects, u), append(set.Recorded, recorded...)
-		refs[inventory.IDOf(o)], _ = identity.Of(o)
+		ref, _ := identity.Of(o)
+		refs[inventory.IDOf(o)] = ref
+		s.progress.Shown.Delete(ref)
 	}
 	_, err := r.Applier.Apply(ctx, set)
 	wrong := map[identity.Ref]bool{}
