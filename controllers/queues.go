@@ -72,9 +72,12 @@ func evaluations(o Options, w *weights) apart.Runner {
 }
 
 // wake adds an object to a controller's work queue. A controller that has not started reconciles all its objects when it starts.
-func (q *queues) wake(controller string, key types.NamespacedName) {
+func (q *queues) wake(controller string, key types.NamespacedName) { q.wakeAfter(controller, key, 0) }
+
+// wakeAfter is wake after a pause, in which further calls change nothing.
+func (q *queues) wakeAfter(controller string, key types.NamespacedName, pause time.Duration) {
 	if queue, ok := q.all.Load(controller); ok {
-		queue.(*fair.WorkQueue[reconcile.Request]).Add(reconcile.Request{NamespacedName: key})
+		queue.(*fair.WorkQueue[reconcile.Request]).AddAfter(reconcile.Request{NamespacedName: key}, pause)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/promotion"
 	"github.com/kubeop/kubeop/controllers/registry"
 	"github.com/kubeop/kubeop/controllers/repository"
+	"github.com/kubeop/kubeop/controllers/rollup"
 	"github.com/kubeop/kubeop/controllers/signed"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/tenant"
@@ -141,7 +142,10 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		Queue: s.reports, Git: s.stores.Git, Network: s.network, Clock: s.clock, Client: mgr.GetClient(), Repositories: repositories,
 	})
 	wakeProject := func(key types.NamespacedName) { s.wake("project", key) }
-	hosts := &hostclaims.Claims{Client: mgr.GetClient(), Direct: s.direct, Clock: s.clock, WakeProject: wakeProject, Unjudged: o.unjudged}
+	hosts := &hostclaims.Claims{
+		Client: mgr.GetClient(), Direct: s.direct, Clock: s.clock, Unjudged: o.unjudged,
+		WakeProject: func(key types.NamespacedName) { s.wakeAfter("project", key, rollup.Pause) },
+	}
 	promoter := &promotion.Promoter{
 		Reader: mgr.GetClient(), Writes: writes, Clock: s.clock, Again: func(key types.NamespacedName) { s.wake("promotion", key) }, Report: wakeProject,
 	}

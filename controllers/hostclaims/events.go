@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -65,6 +66,16 @@ func (c *Claims) OnListed(_ context.Context, rules client.Object) (requests []re
 		}
 	}
 	return requests
+}
+
+// Listed reports whether the Guardrails of a claim's project have its name, or cannot be read.
+func (c *Claims) Listed(ctx context.Context, claim *v1alpha1.HostnameClaim) bool {
+	rules := &v1alpha1.Guardrails{}
+	namespace := v1alpha1.ProjectNamespace(claim.Spec.Tenant, claim.Spec.Project)
+	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.GuardrailsName}, rules); err != nil {
+		return !apierrors.IsNotFound(err)
+	}
+	return rules.Spec.Hostnames != nil && slices.Contains(rules.Spec.Hostnames.Names, claim.Spec.Hostname)
 }
 
 // ProjectOf maps a claim to its project.

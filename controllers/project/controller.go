@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/hostclaims"
 	"github.com/kubeop/kubeop/controllers/refusal"
 	"github.com/kubeop/kubeop/controllers/registry"
+	"github.com/kubeop/kubeop/controllers/rollup"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/apply"
@@ -44,7 +45,13 @@ type Reconciler struct {
 	Registries *registry.Provider
 	// Promotions returns the condition about promotions to a project, and what was promoted or is held.
 	Promotions func(*v1alpha1.Project) (step.Note, v1alpha1.PromotionStatus)
-	applied    apply.Memory
+	memory
+}
+
+// memory is what this process knows of projects: what it applied for them, and when it last wrote how many apps they have.
+type memory struct {
+	applied apply.Memory
+	counts  rollup.Pace
 }
 
 // Quotas are the kinds that quotas count, what keeps the quotas within the budgets of tenants, and how much of the API server's store each
@@ -72,6 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, project *v1alpha1.Project) (
 	if !project.DeletionTimestamp.IsZero() {
 		r.Deliveries.Forget(project.UID)
 		r.looks.forget(s.namespace)
+		r.counts.Forget(project.UID)
 		defer r.applied.Forget(project.UID)
 		return r.Steps.Finalize(ctx, project, s,
 			step.Of(v1alpha1.AppsRemovedCondition, s, r.removeApps),

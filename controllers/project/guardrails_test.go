@@ -413,7 +413,7 @@ func TestAppsThatComeGoOrChangeWakeTheirProject(t *testing.T) {
 	counting.Create(t.Context(), event.CreateEvent{Object: app}, queue)
 	counting.Delete(t.Context(), event.DeleteEvent{Object: app}, queue)
 	counting.Update(t.Context(), event.UpdateEvent{ObjectOld: app, ObjectNew: app}, queue)
-	if diff := cmp.Diff([]string{"kubeop-acme/shop after 1s", "kubeop-acme/shop after 1s", "kubeop-acme/shop after 2s"}, queue.all(3)); diff != "" {
+	if diff := cmp.Diff([]string{"kubeop-acme/shop after 1s", "kubeop-acme/shop after 2s", "kubeop-acme/shop after 2s"}, queue.all(3)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
+	"github.com/kubeop/kubeop/controllers/rollup"
 	"github.com/kubeop/kubeop/delivery/kube"
 	"github.com/kubeop/kubeop/internal/testenv/watchtest"
 )
@@ -70,5 +72,54 @@ func TestAProjectOfThePlatformNeedsNoTenant(t *testing.T) {
 	b.get(project)
 	if _, err := b.Reconcile(t.Context(), project); err != nil || !conditions.IsTrue(project, v1alpha1.ReadyCondition) || b.guardrails() != nil {
 		t.Errorf("%v: %+v", err, project.Status.Conditions)
+	}
+}
+
+// TestNumbersOfAppsAreWrittenOnceInAWhile, however often the project is woken, and with them the version of rules that changed: so a new process writes nothing.
+func TestNumbersOfAppsAreWrittenOnceInAWhile(t *testing.T) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: "default"}}
+	b, queue := newFixture(t, acme(), account, namespaceOf("uid-1"), shop()), newWoken()
+	if err := b.onLooks().Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	written := 0
+	b.fault = func(verb string, o any, data string) error {
+		if verb != "get" && strings.Contains(data, `"kind":"Guardrails"`) {
+			written++
+		}
+		return nil
+	}
+	looks := func(apps, writes int) *v1alpha1.Project {
+		t.Helper()
+		written = 0
+		project := shop()
+		b.get(project)
+		if _, err := b.Reconcile(t.Context(), project); err != nil {
+			t.Fatal(err)
+		}
+		if b.get(project); project.Status.Apps != apps || written != writes {
+			t.Errorf("the status has %d apps, want %d; the rules were written %d times, want %d", project.Status.Apps, apps, written, writes)
+		}
+		return project
+	}
+	looks(0, 1)
+	looks(0, 0)
+	if err := b.api.Create(t.Context(), appOf(shopNamespace, "web")); err != nil {
+		t.Fatal(err)
+	}
+	looks(0, 0)
+	if diff := cmp.Diff([]string{"kubeop-acme/shop after 2s"}, queue.all(1)); diff != "" {
+		t.Errorf("woken again (-want +got):\n%s", diff)
+	}
+	b.clock.Step(rollup.Pause)
+	claim := &v1alpha1.HostnameClaim{ObjectMeta: metav1.ObjectMeta{Name: "a.example"}, Spec: v1alpha1.HostnameClaimSpec{Hostname: "a.example", Tenant: "acme", Project: "shop"}}
+	if err := b.api.Create(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	before := looks(1, 1)
+	b.memory = memory{}
+	after := looks(1, 0)
+	if diff := cmp.Diff(before.Status, after.Status); diff != "" {
+		t.Errorf("the status that a new process writes (-old +new):\n%s", diff)
 	}
 }

@@ -36,17 +36,24 @@ func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	return r.count(ctx, s)
 }
 
-// count counts the apps of the project and those that are ready, and looks what they delivered.
+// count counts the apps of the project and those that are ready, and looks what they delivered. Numbers that were written a moment ago stay for a while,
+// because claims of host names wake the project, too: for each app that comes or goes.
 func (r *Reconciler) count(ctx context.Context, s *scope) error {
-	apps := &rollup.Apps{}
+	apps, now := &rollup.Apps{}, r.Steps.Clock.Now()
 	if err := apps.Count(ctx, r.Client, s.namespace, ""); err != nil {
 		return err
 	}
-	s.apps = apps
 	if !s.project.DeletionTimestamp.IsZero() {
+		s.apps = apps
 		return nil
 	}
-	report, err := r.Deliveries.Look(ctx, r.Client, s.project.UID, s.namespace, r.Steps.Clock.Now())
+	if s.apps == nil && apps.Differ(s.project.Status.AppCounts) {
+		s.rest = r.counts.Take(s.project.UID, now)
+	}
+	if s.rest == 0 {
+		s.apps = apps
+	}
+	report, err := r.Deliveries.Look(ctx, r.Client, s.project.UID, s.namespace, now)
 	s.delivered = report
 	return err
 }

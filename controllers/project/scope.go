@@ -36,10 +36,7 @@ type scope struct {
 	network network
 	rules   rules
 	bounds
-	// apps are the project's apps, set by resolve and again by grant; nil before.
-	apps *rollup.Apps
-	// delivered is what the apps delivered, set together with apps; nil before, and while the project is being deleted.
-	delivered *delivered.Report
+	counted
 	// revoked is the error of revoke; nil if all was taken away that the tenant may not have any more.
 	revoked error
 	// current reports whether a newer version of the project is refused.
@@ -52,6 +49,15 @@ type scope struct {
 	stopped halt
 	// pulls are the pull Secrets of the project.
 	pulls registry.Held
+}
+
+// counted is what the project's apps are, and what they delivered, set by resolve and again by grant.
+type counted struct {
+	// apps are nil before, and while the numbers in the status stay as they are for another rest, although they have changed.
+	apps *rollup.Apps
+	rest time.Duration
+	// delivered is nil before, and while the project is being deleted.
+	delivered *delivered.Report
 }
 
 // bounds is what is to be said about the quota and the limits, set by guard.
@@ -107,13 +113,14 @@ func (s *scope) ofPlatform() bool { return tenantOf(s.project) == v1alpha1.Platf
 // Record writes the results into the status.
 func (s *scope) Record() {
 	s.project.Status.Namespace = s.namespace
+	counts := s.project.Status.AppCounts
 	if s.apps != nil {
 		s.apps.Record(&s.project.Status.AppCounts)
 	}
 	s.project.Status.Refused = s.current.Refused
 	s.project.Status.PromotionStatus = s.promotion.status
 	s.project.Status.PullSecrets = s.pulls.Secrets
-	s.project.Status.Inventory = inventory.Join(s.made.Report(s.project.Status.Inventory.Entries).Entries, s.pulls.Entries)
+	s.project.Status.Inventory = inventory.Join(s.made.Report(s.project.Status.Inventory.Entries, counts != s.project.Status.AppCounts).Entries, s.pulls.Entries)
 }
 
 // Summary is the message of the condition Ready.
@@ -164,11 +171,11 @@ func (s *scope) Notes() []step.Note {
 	return notes
 }
 
-// Again returns when to look whether a host name can be released, when to look at a namespace that is stopped or resumed, when to take away again what
-// could not be taken away, or when apps that are still at work no longer keep back the event about what the others delivered, whichever comes first; 0 for
-// none of these.
+// Again returns when to look whether a host name can be released, when to look at a namespace that is stopped or resumed, when to write how many apps there are,
+// when to take away again what could not be taken away, or when apps that are still at work no longer keep back the event about what the others delivered,
+// whichever comes first; 0 for none of these.
 func (s *scope) Again() (first time.Duration) {
-	looks := []time.Duration{s.again, s.stopped.again}
+	looks := []time.Duration{s.again, s.stopped.again, s.rest}
 	if step.Fails(s.revoked) {
 		looks = append(looks, takesEffect)
 	}

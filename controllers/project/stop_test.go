@@ -275,7 +275,7 @@ func TestTheSoonerLookCounts(t *testing.T) {
 		"a host name is sooner": {time.Hour, time.Minute, time.Second, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{delivered: &delivered.Report{Again: c.apps}, stopped: halt{again: c.stop}, again: c.hosts}
+			s := &scope{counted: counted{delivered: &delivered.Report{Again: c.apps}}, stopped: halt{again: c.stop}, again: c.hosts}
 			if got := s.Again(); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -41,7 +42,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 		Watches(&v1alpha1.Registry{}, handler.EnqueueRequestsFromMapFunc(r.using), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(source.Kind(secrets, credentials.MetadataOnly(), handler.TypedEnqueueRequestsFromMapFunc(r.rotated))).
 		WatchesRawSource(r.onPullSecrets()).
-		Watches(&v1alpha1.HostnameClaim{}, handler.EnqueueRequestsFromMapFunc(hostclaims.ProjectOf)).
+		Watches(&v1alpha1.HostnameClaim{}, onClaim{handler.EnqueueRequestsFromMapFunc(hostclaims.ProjectOf), r.Hosts}).
 		Watches(&v1alpha1.App{}, rollup.Handler(requestOf), builder.WithPredicates(predicate.Or(rollup.Changed, delivered.Changed))).
 		WatchesRawSource(r.Refusals.Wakes(v1alpha1.ProjectKind)).
 		WatchesRawSource(r.onNetworks()).
@@ -56,6 +57,24 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 	}
 	home.WakeOnChange(r.Watch, c, madeFor)
 	return nil
+}
+
+// onClaim wakes the project of a claim: at once, but only after rollup.Pause if the claim is gone and its name is not in the Guardrails, as when kubeop released it.
+// One commit often removes many apps with host names.
+type onClaim struct {
+	handler.EventHandler
+	hosts *hostclaims.Claims
+}
+
+// Delete implements handler.EventHandler.
+func (h onClaim) Delete(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	if h.hosts.Listed(ctx, e.Object.(*v1alpha1.HostnameClaim)) {
+		h.EventHandler.Delete(ctx, e, q)
+		return
+	}
+	for _, r := range hostclaims.ProjectOf(ctx, e.Object) {
+		q.AddAfter(r, rollup.Pause)
+	}
 }
 
 // projectsOf maps a tenant to its projects. If listing them fails, the error is logged, and the projects are reconciled at their interval.

@@ -11,10 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/credentials"
+	"github.com/kubeop/kubeop/controllers/hostclaims"
 )
 
 // TestAFailedListIsLogged: nothing else says why a change reaches projects only at their interval.
@@ -78,5 +81,44 @@ func TestPullSecretsWakeTheProjectsThatHaveThem(t *testing.T) {
 	change(shopNamespace, "ServiceAccount", "default", nil)
 	if diff := cmp.Diff([]string{"kubeop-acme/shop", "kubeop-acme/shop"}, queue.all(len(queue.names))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestAReleasedHostNameWakesItsProjectLater: one commit often removes many, and their names are in no rule any more.
+func TestAReleasedHostNameWakesItsProjectLater(t *testing.T) {
+	rules := &v1alpha1.Guardrails{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: v1alpha1.GuardrailsName}}
+	rules.Spec.Hostnames = &v1alpha1.ClaimedHostnames{Names: []string{"listed.example"}}
+	claim := func(project, host string) *v1alpha1.HostnameClaim {
+		return &v1alpha1.HostnameClaim{Spec: v1alpha1.HostnameClaimSpec{Hostname: host, Tenant: "acme", Project: project}}
+	}
+	for name, c := range map[string]struct {
+		happens func(h onClaim, q *woken)
+		away    bool
+		want    string
+	}{
+		"made": {happens: func(h onClaim, q *woken) {
+			h.Create(t.Context(), event.CreateEvent{Object: claim("shop", "new.example")}, q)
+		}, want: "kubeop-acme/shop"},
+		"deleted by a person": {happens: func(h onClaim, q *woken) {
+			h.Delete(t.Context(), event.DeleteEvent{Object: claim("shop", "listed.example")}, q)
+		}, want: "kubeop-acme/shop"},
+		"released": {happens: func(h onClaim, q *woken) {
+			h.Delete(t.Context(), event.DeleteEvent{Object: claim("shop", "old.example")}, q)
+		}, want: "kubeop-acme/shop after 2s"},
+		"of a project without rules": {happens: func(h onClaim, q *woken) {
+			h.Delete(t.Context(), event.DeleteEvent{Object: claim("blog", "listed.example")}, q)
+		}, want: "kubeop-acme/blog after 2s"},
+		"while the rules cannot be read": {happens: func(h onClaim, q *woken) {
+			h.Delete(t.Context(), event.DeleteEvent{Object: claim("shop", "old.example")}, q)
+		}, away: true, want: "kubeop-acme/shop"},
+	} {
+		b, q := newFixture(t, rules.DeepCopy()), newWoken()
+		if c.away {
+			b.fault = func(string, any, string) error { return errAway }
+		}
+		c.happens(onClaim{handler.EnqueueRequestsFromMapFunc(hostclaims.ProjectOf), b.Hosts}, q)
+		if diff := cmp.Diff([]string{c.want}, q.all(1)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

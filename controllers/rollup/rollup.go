@@ -102,6 +102,13 @@ func (a *Apps) Record(counts *v1alpha1.AppCounts) {
 	*counts = v1alpha1.AppCounts{Apps: a.All, ReadyApps: a.Ready, AppsReady: fmt.Sprintf("%d/%d", a.Ready, a.All)}
 }
 
+// Differ reports whether a status has other numbers.
+func (a *Apps) Differ(counts v1alpha1.AppCounts) bool {
+	was := counts
+	a.Record(&counts)
+	return counts != was
+}
+
 // Note returns the condition AppsReady. Without apps there is no condition, so that `kubectl wait` for a new project waits for its apps.
 func (a *Apps) Note() step.Note {
 	note := step.Note{Condition: v1alpha1.AppsReadyCondition}

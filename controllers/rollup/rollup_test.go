@@ -162,20 +162,44 @@ func TestAThousandChangesWakeOnce(t *testing.T) {
 	if q.Len() != 0 {
 		t.Errorf("%d more in the queue", q.Len())
 	}
-	for name, send := range map[string]func(){
-		"created": func() { h.Create(t.Context(), event.CreateEvent{Object: ready("a")}, q) },
-		"deleted": func() { h.Delete(t.Context(), event.DeleteEvent{Object: ready("a")}, q) },
+	for name, c := range map[string]struct {
+		send  func()
+		after time.Duration
+	}{
+		"created": {func() { h.Create(t.Context(), event.CreateEvent{Object: ready("a")}, q) }, createPause},
+		"deleted": {func() { h.Delete(t.Context(), event.DeleteEvent{Object: ready("a")}, q) }, Pause},
 	} {
 		t.Run(name, func(t *testing.T) {
-			send()
+			c.send()
 			for !clock.HasWaiters() {
 				time.Sleep(time.Millisecond)
 			}
-			clock.Step(countPause + time.Millisecond)
+			clock.Step(c.after + time.Millisecond)
 			if got, _ := q.Get(); got != owner {
 				t.Errorf("got %v, want %v", got, owner)
 			}
 			q.Done(owner)
 		})
+	}
+}
+
+// TestNumbersAreWrittenOnceInAPause of each owner, also after the clock was set back.
+func TestNumbersAreWrittenOnceInAPause(t *testing.T) {
+	p, now := &Pace{}, time.Unix(1000, 0)
+	for _, c := range []struct {
+		owner types.UID
+		after time.Duration
+		want  time.Duration
+	}{
+		{"a", 0, 0}, {"a", 0, Pause}, {"b", 0, 0}, {"a", Pause / 4, 3 * Pause / 4}, {"a", 3 * Pause / 4, 0}, {"a", 0, Pause}, {"a", -time.Hour, 0}, {"a", Pause / 2, Pause / 2},
+	} {
+		now = now.Add(c.after)
+		if got := p.Take(c.owner, now); got != c.want {
+			t.Errorf("%s after %s: got %s, want %s", c.owner, c.after, got, c.want)
+		}
+	}
+	p.Forget("a")
+	if got := p.Take("a", now); got != 0 {
+		t.Errorf("a new owner has to wait for %s", got)
 	}
 }

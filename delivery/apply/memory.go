@@ -51,13 +51,17 @@ func (m *Memory) keep(owner types.UID, entries []v1alpha1.InventoryEntry) {
 }
 
 // Report returns the entries that the owner's status has to have. For an object of which only manifest and version have changed, it is what the status has
-// already, and the Memory keeps the newer one. The first time in a process it returns the newer ones, so that the next process has to apply nothing again.
-func (l *Ledger) Report(status []v1alpha1.InventoryEntry) v1alpha1.Inventory {
+// already, and the Memory keeps the newer one. The first time in a process, and if the status is written anyway, it returns the newer ones, so that the next
+// process has to apply nothing again.
+func (l *Ledger) Report(status []v1alpha1.InventoryEntry, written bool) v1alpha1.Inventory {
 	now, newer := l.Inventory(), []v1alpha1.InventoryEntry(nil)
 	for i, e := range now.Entries {
 		at := slices.IndexFunc(status, func(r v1alpha1.InventoryEntry) bool { return r.ID == e.ID })
 		if l.resumed && at >= 0 && onlyVersionDiffers(status[at], e) {
-			now.Entries[i], newer = status[at], append(newer, e)
+			newer = append(newer, e) // Also if it is written, which may fail.
+			if !written {
+				now.Entries[i] = status[at]
+			}
 		}
 	}
 	if l.keep != nil {

@@ -20,19 +20,20 @@ var configMaps = fingerprint.ByVersion{{Kind: "ConfigMap"}}
 func TestAChangedVersionIsNotRecordedInTheStatus(t *testing.T) {
 	b, m := newFixture(t), &Memory{}
 	var status []v1alpha1.InventoryEntry
-	pass := func(m *Memory, value string) (recorded bool) {
+	pass := func(m *Memory, value string, written bool) (recorded bool) {
 		t.Helper()
 		l := m.Ledger(b.Applier, b.Client, "1", v1alpha1.Inventory{Entries: status}, configMaps)
 		if err := l.Apply(t.Context(), b.config("one", value)); err != nil {
 			t.Fatal(err)
 		}
-		now := l.Report(status).Entries
+		now := l.Report(status, written).Entries
 		recorded, status = cmp.Diff(status, now) != "", now
 		return recorded
 	}
 	for _, c := range []struct {
 		does, value string
 		anew        bool
+		written     bool
 		recorded    bool
 		writes      int64
 	}{
@@ -44,12 +45,14 @@ func TestAChangedVersionIsNotRecordedInTheStatus(t *testing.T) {
 		{does: "sees the change again", value: "a"},
 		{does: "changes it once more", value: "c", writes: 1},
 		{does: "begins anew", value: "c", anew: true, recorded: true, writes: 1},
+		{does: "changes it while the status is written anyway", value: "d", written: true, recorded: true, writes: 1},
+		{does: "begins anew after that", value: "d", anew: true},
 	} {
 		if c.anew {
 			m = &Memory{}
 		}
 		before := b.writes.Load()
-		if recorded := pass(m, c.value); recorded != c.recorded || b.writes.Load()-before != c.writes {
+		if recorded := pass(m, c.value, c.written); recorded != c.recorded || b.writes.Load()-before != c.writes {
 			t.Errorf("a pass that %s: %d writes, want %d; recorded: %t", c.does, b.writes.Load()-before, c.writes, recorded)
 		}
 		if got := b.read("one").Data["key"]; got != c.value {
@@ -62,6 +65,25 @@ func TestAChangedVersionIsNotRecordedInTheStatus(t *testing.T) {
 	m.Forget("1")
 	if len(m.newer) != 0 {
 		t.Errorf("left is %v", m.newer)
+	}
+}
+
+// TestAStatusThatCouldNotBeWrittenCausesNoSecondWrite: the process still knows what it applied.
+func TestAStatusThatCouldNotBeWrittenCausesNoSecondWrite(t *testing.T) {
+	b, m := newFixture(t), &Memory{}
+	var status []v1alpha1.InventoryEntry
+	for pass, value := range []string{"a", "b", "b"} {
+		before := b.writes.Load()
+		l := m.Ledger(b.Applier, b.Client, "1", v1alpha1.Inventory{Entries: status}, configMaps)
+		if err := l.Apply(t.Context(), b.config("one", value)); err != nil {
+			t.Fatal(err)
+		}
+		if now := l.Report(status, true).Entries; pass == 0 {
+			status = now
+		}
+		if got, want := b.writes.Load()-before, int64(min(1, 2-pass)); got != want {
+			t.Errorf("pass %d: %d writes, want %d", pass, got, want)
+		}
 	}
 }
 
@@ -84,7 +106,7 @@ func TestAWatchThatShowsAnOlderObjectCausesNoSecondWrite(t *testing.T) {
 		if settled, err := l.Settled(t.Context(), more); err != nil || (settled != nil) != (writes == 0) {
 			t.Errorf("pass %d: settled is %v (%v)", pass, settled, err)
 		}
-		b.recorded = l.Report(b.recorded).Entries
+		b.recorded = l.Report(b.recorded, false).Entries
 		if got := b.writes.Load() - before; got != writes {
 			t.Errorf("pass %d: %d writes, want %d", pass, got, writes)
 		}
