@@ -49,6 +49,16 @@ func TestBroken(t *testing.T) {
 	}
 }
 
+// TestAppsWithoutAChartHaveBudgetsOfTheirOwn: 8 requests, and the three of the claim of a host name.
+func TestAppsWithoutAChartHaveBudgetsOfTheirOwn(t *testing.T) {
+	for reads, want := range map[int]string{100: "", 101: "install: 11.01 requests per app, at most 11 are allowed"} {
+		r := run{Apps: 100, Phases: []phase{{Name: install, Apps: 100, Reads: reads, Writes: 1000}}}
+		if got := strings.Join(r.broken("git"), "; "); (got != "") != (want != "") || !strings.Contains(got, want) {
+			t.Errorf("%d reads: got %q, want %q", reads, got, want)
+		}
+	}
+}
+
 func TestGrowthIsABudget(t *testing.T) {
 	of := func(most int64) *report {
 		r := &report{Runs: []run{{Apps: 500, Phases: []phase{{PeakRSS: 100 << 20}}}, {Apps: 2000, Phases: []phase{{PeakRSS: most}}}}}
