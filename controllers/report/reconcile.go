@@ -200,9 +200,8 @@ func (rec *record) news(s v1alpha1.ReportedStatus, now time.Time, again *time.Du
 	return true
 }
 
-// ask gives a status to the queue, and reports whether there was room.
+// ask gives a status to the queue, and reports whether there was room. It is sent later, so nothing may change the Repository.
 func (r *Reporter) ask(rec *record, repository *v1alpha1.Repository, s v1alpha1.ReportedStatus) bool {
-	repository = repository.DeepCopy() // It is sent later.
 	name, uid := repository.Name, repository.UID
 	queued := r.Queue.Put(gitreport.Message{
 		Key: keyOf(uid, s.Commit), Kind: gitreport.CommitStatus, Host: host.Of(repository).Host(), Tenant: budget.OfRepository(name),

@@ -13,40 +13,49 @@ import (
 
 // inWords is for the message about an invalid file: it describes in words what each pattern of the CustomResourceDefinitions requires,
 // because most people cannot read a pattern.
-var inWords = map[string]string{
-	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`: "must be <project>/<account>, a project of the tenant and a service account in it, such as db/patroni",
-	`^[a-z0-9*][-a-z0-9*]*/[a-z0-9*][-a-z0-9*]*$`:                    "must be a pattern <project>/<app> such as shop/* or */web",
-	`^https?://[^\s]+$`:                            "must begin with https:// or http://",
-	`^[A-Za-z0-9]([A-Za-z0-9/._ -]*[A-Za-z0-9])?$`: "must be a name such as kubeop/acme: letters and digits, and between them also slashes, dots, dashes, underscores and spaces",
-	`^(https?|ssh)://[^\s]+$`:                      "must begin with https://, http:// or ssh:// (write git@host:a/b as ssh://git@host/a/b)",
-	`^(https?|oci)://[^\s]+$`:                      "must begin with https://, http:// or oci://",
-	`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`:             "must be a duration such as 30s or 5m",
-	`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`: "must be a quantity such as 100m or 256Mi",
-	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`:                                                 "must be a host name such as web.example.org, in lowercase and without port",
-	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`:                                                 "must be a name of lowercase letters, digits, dashes and dots, such as tenants-high",
-	`^[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?$`:                                                                              "must be a port name such as http: at most 15 lowercase letters, digits and dashes",
-	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`:                                                                                   "must be lowercase letters, digits and dashes, such as web-1",
-	`^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$`:                                                                        "must be the name of a chart, such as nginx; the rest of its URL belongs in repository",
-	`^[A-Z][A-Za-z0-9]*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`:                              "must be a kind and its API group, such as IngressClass.networking.k8s.io",
-	`^oci://[^\s]+$`:       "must begin with oci://, without a tag",
-	`^/`:                   "must begin with /",
-	`^[A-Za-z0-9._/*?-]+$`: "must be a pattern of branch names such as feature/*: letters, digits, dots, dashes, underscores and slashes, with * and ?",
-	`^[^\s]+$`:             "must not hold spaces",
-	`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`:                                  "must be a name, which may have a domain before it, such as pool or example.org/pool",
-	`^(\*|localhost|[a-z0-9*.-]*[.:*][a-z0-9*.:-]*)(/[a-z0-9*._-]+)*$`:                                              "must be a registry, or a repository with its registry, such as registry.example.com or docker.io/library/nginx, in lowercase and without tag",
-	`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`:                                                                 "must be the value of a label: letters, digits, and between them dashes, dots and underscores",
-	`^[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?$`:                                                                     "must be the name of a CSI driver, such as secrets-store.csi.k8s.io",
-	`^([A-Z][A-Za-z0-9]*|(\*|[A-Z][A-Za-z0-9]*)\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$`: "must be a kind, such as Secret or CronJob.batch, or all kinds of a group, such as *.apps",
-	`^([-A-Za-z0-9._*]+/)?[-A-Za-z0-9._*]+$`:                                                                        "must be a pattern of names of labels or annotations, such as team or *.example.com/*",
-	`^((https?|ssh)://)?[a-z0-9*.-]+(:[0-9]+)?(/[A-Za-z0-9*._~+-]+)*$`:                                              "must be a host, or a path at a host, such as git.example.com/acme or https://charts.example.com, with the host in lowercase",
-	`^[a-z0-9]([-a-z0-9]{0,33}[a-z0-9])?$`:                                                                          "must be the name of a project of the same tenant, such as shop; projects of other tenants can have no connections to it",
-	`^(latest|v1\.(0|[1-9][0-9]{0,2}))$`:                                                                            "must be latest or a minor version of Kubernetes, such as v1.34",
-	`^\s*-----BEGIN [A-Z ]*PUBLIC KEY-----\s`:                                                                       "must be a public key in PEM, as cosign.pub has it",
-	`^sha256:[0-9a-f]{64}$`:                                                                                         "must be a digest, as sha256: and 64 hexadecimal digits",
-	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?$`:                          "must be the host of a registry in lowercase, such as ghcr.io or registry.example.com:5000",
+var inWords = byPattern([][2]string{
+	{`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`, "must be <project>/<account>, a project of the tenant and a service account in it, such as db/patroni"},
+	{`^[a-z0-9*][-a-z0-9*]*/[a-z0-9*][-a-z0-9*]*$`, "must be a pattern <project>/<app> such as shop/* or */web"},
+	{`^https?://[^\s]+$`, "must begin with https:// or http://"},
+	{`^[A-Za-z0-9]([A-Za-z0-9/._ -]*[A-Za-z0-9])?$`, "must be a name such as kubeop/acme: letters and digits, and between them also slashes, dots, dashes, underscores and spaces"},
+	{`^(https?|ssh)://[^\s]+$`, "must begin with https://, http:// or ssh:// (write git@host:a/b as ssh://git@host/a/b)"},
+	{`^(https?|oci)://[^\s]+$`, "must begin with https://, http:// or oci://"},
+	{`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`, "must be a duration such as 30s or 5m"},
+	{`^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`, "must be a quantity such as 100m or 256Mi"},
+	{`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`, "must be a host name such as web.example.org, in lowercase and without port"},
+	{`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`, "must be a name of lowercase letters, digits, dashes and dots, such as tenants-high"},
+	{`^[a-z0-9]([-a-z0-9]{0,13}[a-z0-9])?$`, "must be a port name such as http: at most 15 lowercase letters, digits and dashes"},
+	{`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`, "must be lowercase letters, digits and dashes, such as web-1"},
+	{`^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$`, "must be the name of a chart, such as nginx; the rest of its URL belongs in repository"},
+	{`^[A-Z][A-Za-z0-9]*\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`, "must be a kind and its API group, such as IngressClass.networking.k8s.io"},
+	{`^oci://[^\s]+$`, "must begin with oci://, without a tag"},
+	{`^/`, "must begin with /"},
+	{`^[A-Za-z0-9._/*?-]+$`, "must be a pattern of branch names such as feature/*: letters, digits, dots, dashes, underscores and slashes, with * and ?"},
+	{`^[^\s]+$`, "must not hold spaces"},
+	{`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`, "must be a name, which may have a domain before it, such as pool or example.org/pool"},
+	{`^(\*|localhost|[a-z0-9*.-]*[.:*][a-z0-9*.:-]*)(/[a-z0-9*._-]+)*$`, "must be a registry, or a repository with its registry, such as registry.example.com or docker.io/library/nginx, in lowercase and without tag"},
+	{`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`, "must be the value of a label: letters, digits, and between them dashes, dots and underscores"},
+	{`^[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?$`, "must be the name of a CSI driver, such as secrets-store.csi.k8s.io"},
+	{`^([A-Z][A-Za-z0-9]*|(\*|[A-Z][A-Za-z0-9]*)\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)$`, "must be a kind, such as Secret or CronJob.batch, or all kinds of a group, such as *.apps"},
+	{`^([-A-Za-z0-9._*]+/)?[-A-Za-z0-9._*]+$`, "must be a pattern of names of labels or annotations, such as team or *.example.com/*"},
+	{`^((https?|ssh)://)?[a-z0-9*.-]+(:[0-9]+)?(/[A-Za-z0-9*._~+-]+)*$`, "must be a host, or a path at a host, such as git.example.com/acme or https://charts.example.com, with the host in lowercase"},
+	{`^[a-z0-9]([-a-z0-9]{0,33}[a-z0-9])?$`, "must be the name of a project of the same tenant, such as shop; projects of other tenants can have no connections to it"},
+	{`^(latest|v1\.(0|[1-9][0-9]{0,2}))$`, "must be latest or a minor version of Kubernetes, such as v1.34"},
+	{`^\s*-----BEGIN [A-Z ]*PUBLIC KEY-----\s`, "must be a public key in PEM, as cosign.pub has it"},
+	{`^sha256:[0-9a-f]{64}$`, "must be a digest, as sha256: and 64 hexadecimal digits"},
+	{`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?$`, "must be the host of a registry in lowercase, such as ghcr.io or registry.example.com:5000"},
 
 	// The mirror of a Registry.
-	`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`: "must be the host of a registry in lowercase, with a path if the mirror has one, such as mirror.example.com/dockerhub",
+	{`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`, "must be the host of a registry in lowercase, with a path if the mirror has one, such as mirror.example.com/dockerhub"},
+})
+
+// byPattern makes a map of patterns, each with its words.
+func byPattern(all [][2]string) map[string]string {
+	words := make(map[string]string, len(all))
+	for _, one := range all {
+		words[one[0]] = one[1]
+	}
+	return words
 }
 
 // grammar corrects the grammar of the validators' messages about lengths.

@@ -49,7 +49,7 @@ func enqueue(ctx context.Context, tx *database.Tx, m store.Message) error {
 // insertDelivery writes a message for a webhook. If too many wait for the webhook, it parks the oldest.
 func insertDelivery(ctx context.Context, tx *database.Tx, webhook string, m store.Message) (id int64, err error) {
 	if err := tx.Ordered(ctx, "webhook_deliveries"); err != nil {
-		return 0, err
+		return 0, fmt.Errorf("ordering the messages of webhooks: %w", err)
 	}
 	waiting, err := countWaiting(ctx, tx, webhook)
 	if err != nil {
@@ -57,7 +57,7 @@ func insertDelivery(ctx context.Context, tx *database.Tx, webhook string, m stor
 	}
 	if waiting >= store.MaxWaiting {
 		if err := parkOldest(ctx, tx, webhook, m.At); err != nil {
-			return 0, err
+			return 0, fmt.Errorf("parking the oldest messages of a webhook: %w", err)
 		}
 	}
 	due, err := dueBehind(ctx, tx, store.Delivery{ID: math.MaxInt64, Webhook: webhook, Message: m}, m.At)

@@ -15,8 +15,10 @@ import (
 const blocked = int64(math.MaxInt64)
 
 func countWaiting(ctx context.Context, tx *database.Tx, webhook string) (n int, err error) {
-	err = tx.QueryRow(ctx, `SELECT count(*) FROM webhook_deliveries WHERE webhook = ? AND state = 'waiting'`, webhook).Scan(&n)
-	return n, err
+	if err := tx.QueryRow(ctx, `SELECT count(*) FROM webhook_deliveries WHERE webhook = ? AND state = 'waiting'`, webhook).Scan(&n); err != nil {
+		return 0, fmt.Errorf("counting the messages that wait for a webhook: %w", err)
+	}
+	return n, nil
 }
 
 // How many messages are parked together at most: to make room for one, and because their webhook does not answer.
@@ -47,8 +49,11 @@ func parkOldest(ctx context.Context, tx *database.Tx, webhook string, at time.Ti
 func dueBehind(ctx context.Context, tx *database.Tx, d store.Delivery, at time.Time) (int64, error) {
 	var older int
 	err := tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT 1 FROM webhook_deliveries WHERE webhook = ? AND object = ? AND state = 'waiting' AND id < ? LIMIT 1) older`, d.Webhook, d.Object, d.ID).Scan(&older)
-	if err != nil || older > 0 {
-		return blocked, err
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("looking for an older message about the same object: %w", err)
+	case older > 0:
+		return blocked, nil
 	}
 	return micros(at), nil
 }
