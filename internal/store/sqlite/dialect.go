@@ -14,6 +14,8 @@ var dialect = &database.Dialect{
 		Kinds:   map[string]database.Kind{"TEXT": database.Text, "INTEGER": database.Integer, "BLOB": database.Bytes, "REAL": database.Real},
 		Last:    last, SetLast: setLast,
 	},
+	// Waiting writers have no order: on a busy machine one of many can miss its turn for all of busyTimeout.
+	Retryable: isBusy,
 }
 
 // last returns the counters that SQLite keeps for tables with AUTOINCREMENT.

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kubeop/kubeop/internal/store"
+	"github.com/kubeop/kubeop/internal/store/database"
 	"github.com/kubeop/kubeop/internal/store/sqlstore"
 	"github.com/kubeop/kubeop/internal/testenv/storetest"
 )
@@ -70,6 +72,28 @@ func TestAFileThatIsNoDatabaseIsLeftAsItIs(t *testing.T) {
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != text {
 		t.Errorf("%v: it is now %q", err, data)
+	}
+}
+
+// TestAWriteThatMissedItsTurnIsTriedAgain: of many writers, SQLite can pass one over for all of busyTimeout.
+func TestAWriteThatMissedItsTurnIsTriedAgain(t *testing.T) {
+	t.Parallel() // The second writer waits for busyTimeout.
+	path := filepath.Join(t.TempDir(), "manager.db")
+	if err := open(t, path).Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := Connect(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	nothing := func(context.Context, *database.Tx) error { return nil }
+	err = db.WriteLong(t.Context(), "", func(ctx context.Context, _ *database.Tx) error { return db.WriteLong(ctx, "", nothing) }) // is tried once
+	if !isBusy(err) || !dialect.Retryable(err) {
+		t.Errorf("a second writer: %v", err)
+	}
+	if err := db.Write(t.Context(), "", nothing); err != nil {
+		t.Errorf("after the first writer: %v", err)
 	}
 }
 
