@@ -24,19 +24,44 @@ type DB struct {
 	pool    *sql.DB
 	dialect *Dialect
 	leads   sync.Map
+	// turn holds one writer, if the database has one at a time; nil if any number may write.
+	turn chan struct{}
 }
 
 // New returns the database behind a pool of connections.
-func New(pool *sql.DB, dialect *Dialect) *DB { return &DB{pool: pool, dialect: dialect} }
+func New(pool *sql.DB, dialect *Dialect) *DB {
+	db := &DB{pool: pool, dialect: dialect}
+	if dialect.OneWriter {
+		db.turn = make(chan struct{}, 1)
+	}
+	return db
+}
+
+// takeTurn waits until this writer may write. Writers go in the order in which they came, and those that wait hold no connection, so that reads find one.
+func (db *DB) takeTurn(ctx context.Context) (done func(), err error) {
+	if db.turn == nil {
+		return func() {}, nil
+	}
+	select {
+	case db.turn <- struct{}{}:
+		return func() { <-db.turn }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for other writes: %w", ctx.Err())
+	}
+}
 
 // Close closes all connections.
 func (db *DB) Close() error { return db.pool.Close() }
 
 // Exec runs a single statement, and returns how many rows it changed.
-func (db *DB) Exec(ctx context.Context, statement string, arguments ...any) (int64, error) {
+func (db *DB) Exec(ctx context.Context, statement string, arguments ...any) (n int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return changed(db.pool.ExecContext(ctx, db.dialect.withPlaceholders(statement), clean(arguments)...))
+	err = db.again(ctx, func() error {
+		n, err = changed(db.pool.ExecContext(ctx, db.dialect.withPlaceholders(statement), clean(arguments)...))
+		return err
+	})
+	return n, err
 }
 
 // Write runs a transaction, and rolls it back unless do returns nil. Transactions with the same lock run one after the other, so what one of them
@@ -45,18 +70,24 @@ func (db *DB) Exec(ctx context.Context, statement string, arguments ...any) (int
 func (db *DB) Write(ctx context.Context, lock string, do func(context.Context, *Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return db.write(ctx, func(ctx context.Context, tx *Tx) error {
+	locked := func(ctx context.Context, tx *Tx) error {
 		if lock != "" {
 			if err := tx.lock(ctx, lockWrite+lock); err != nil {
 				return err
 			}
 		}
 		return do(ctx, tx)
-	})
+	}
+	return db.again(ctx, func() error { return db.transaction(ctx, &sql.TxOptions{Isolation: db.dialect.Isolation}, locked) })
 }
 
 // WriteLong is Write for a transaction that may take as long as the context lasts. It calls do only once.
 func (db *DB) WriteLong(ctx context.Context, lock string, do func(context.Context, *Tx) error) error {
+	done, err := db.takeTurn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	return db.transaction(ctx, &sql.TxOptions{Isolation: db.dialect.Isolation}, func(ctx context.Context, tx *Tx) error {
 		if err := tx.setTimeout(ctx, tx.dialect.Timeouts.None); err != nil {
 			return err
@@ -68,9 +99,15 @@ func (db *DB) WriteLong(ctx context.Context, lock string, do func(context.Contex
 	})
 }
 
-func (db *DB) write(ctx context.Context, do func(context.Context, *Tx) error) error {
+// again calls do, which writes, when it is its turn, and up to tries times as long as the database aborts it because of others.
+func (db *DB) again(ctx context.Context, do func() error) error {
+	done, err := db.takeTurn(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	for try := 1; ; try++ {
-		err := db.transaction(ctx, &sql.TxOptions{Isolation: db.dialect.Isolation}, do)
+		err := do()
 		if err == nil || try == tries || db.dialect.Retryable == nil || !db.dialect.Retryable(err) {
 			return err
 		}

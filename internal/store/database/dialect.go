@@ -17,6 +17,8 @@ type Dialect struct {
 	Types *strings.Replacer
 	// Isolation is the isolation level of a transaction that writes.
 	Isolation sql.IsolationLevel
+	// OneWriter is true if the database lets one transaction write at a time, and gives those that wait for it no order.
+	OneWriter bool
 	// Retryable reports whether the database aborted a transaction because of another one, so that it may succeed if it is tried again.
 	Retryable func(error) bool
 	// LockTimedOut reports whether a statement failed because of Timeouts.TableLock.

@@ -14,7 +14,8 @@ var dialect = &database.Dialect{
 		Kinds:   map[string]database.Kind{"TEXT": database.Text, "INTEGER": database.Integer, "BLOB": database.Bytes, "REAL": database.Real},
 		Last:    last, SetLast: setLast,
 	},
-	// Waiting writers have no order: on a busy machine one of many can miss its turn for all of busyTimeout.
+	OneWriter: true,
+	// While another program has the file, such as a backup.
 	Retryable: isBusy,
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -75,25 +76,85 @@ func TestAFileThatIsNoDatabaseIsLeftAsItIs(t *testing.T) {
 	}
 }
 
-// TestAWriteThatMissedItsTurnIsTriedAgain: of many writers, SQLite can pass one over for all of busyTimeout.
-func TestAWriteThatMissedItsTurnIsTriedAgain(t *testing.T) {
-	t.Parallel() // The second writer waits for busyTimeout.
+// connects opens an empty database file, as often as there are results.
+func connects(t *testing.T) (one, other *database.DB) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "manager.db")
-	if err := open(t, path).Close(); err != nil {
-		t.Fatal(err)
+	both := [2]*database.DB{}
+	for i := range both {
+		db, err := Connect(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		both[i] = db
 	}
-	db, err := Connect(path)
-	if err != nil {
-		t.Fatal(err)
+	return both[0], both[1]
+}
+
+// holds has a transaction write until release is called, which returns its error.
+func holds(t *testing.T, db *database.DB) (release func() error) {
+	t.Helper()
+	begun, end, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- db.WriteLong(t.Context(), "", func(context.Context, *database.Tx) error {
+			close(begun)
+			<-end
+			return nil
+		})
+	}()
+	<-begun
+	return func() error {
+		close(end)
+		return <-ended
 	}
-	defer db.Close()
-	nothing := func(context.Context, *database.Tx) error { return nil }
-	err = db.WriteLong(t.Context(), "", func(ctx context.Context, _ *database.Tx) error { return db.WriteLong(ctx, "", nothing) }) // is tried once
-	if !isBusy(err) || !dialect.Retryable(err) {
-		t.Errorf("a second writer: %v", err)
+}
+
+func nothing(context.Context, *database.Tx) error { return nil }
+
+// TestWritersThatWaitLeaveConnectionsForReads: there are more of them than connections.
+func TestWritersThatWaitLeaveConnectionsForReads(t *testing.T) {
+	db, _ := connects(t)
+	release := holds(t, db)
+	waiting := make(chan error)
+	for range 2 * connections {
+		go func() { waiting <- db.Write(t.Context(), "", nothing) }()
 	}
-	if err := db.Write(t.Context(), "", nothing); err != nil {
-		t.Errorf("after the first writer: %v", err)
+	late, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := db.Write(late, "", nothing); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a write beside another: %v", err)
+	}
+	if _, err := database.All(t.Context(), db, func(scan database.Scan) (n int, err error) { return n, scan(&n) }, `SELECT 1`); err != nil {
+		t.Errorf("a read beside %d writers: %v", 2*connections, err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+	for range 2 * connections {
+		if err := <-waiting; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAWriteIsTriedAgainWhileAnotherProgramHasTheFile, for longer than SQLite itself waits.
+func TestAWriteIsTriedAgainWhileAnotherProgramHasTheFile(t *testing.T) {
+	t.Parallel()
+	db, other := connects(t)
+	release := holds(t, other)
+	written := make(chan error)
+	go func() { written <- db.Write(t.Context(), "", nothing) }()
+	select {
+	case err := <-written:
+		t.Errorf("a write ended while another program had the file: %v", err)
+	case <-time.After(busyTimeout + time.Second):
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+	if err := <-written; err != nil {
+		t.Errorf("after the other program: %v", err)
 	}
 }
 
