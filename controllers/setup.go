@@ -44,7 +44,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err := installed(mgr.GetRESTMapper()); err != nil {
 		return err
 	}
-	spreadIntervals()
+	step.SpreadIntervals()
 	s, err := newShared(mgr, o)
 	if err != nil {
 		return err

@@ -2,7 +2,7 @@ package git
 
 import (
 	"regexp"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -155,7 +155,7 @@ func resolveSemver(refs *packp.AdvRefs, expression string) (target, error) {
 		}
 	}
 	// Versions that differ only in build metadata are equal to semver. Then the names decide, so that the result is stable.
-	sort.Strings(names)
+	slices.Sort(names)
 	var best *semver.Version
 	var tag string
 	for _, name := range names {
@@ -196,7 +196,7 @@ func sortedRefs(refs *packp.AdvRefs) []string {
 	for name := range refs.References {
 		names = append(names, name)
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	return names
 }
 

@@ -11,7 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"sort"
+	"slices"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
@@ -335,7 +335,7 @@ func (a Auth) String() string {
 			has = append(has, name)
 		}
 	}
-	sort.Strings(has)
+	slices.Sort(has)
 	return "Auth{" + strings.Join(has, ", ") + "}"
 }
 

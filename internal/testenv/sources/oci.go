@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -148,7 +148,7 @@ func (s *OCIServer) tags(w http.ResponseWriter, req *http.Request) {
 			tags = append(tags, tag)
 		}
 	}
-	sort.Strings(tags)
+	slices.Sort(tags)
 	if len(tags) > 2 {
 		tags = tags[:2]
 		w.Header().Set("Link", fmt.Sprintf(`</v2/charts/web/tags/list?last=%s>; rel="next"`, tags[1]))

@@ -1,8 +1,9 @@
 package index
 
 import (
+	"cmp"
 	"regexp"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -64,12 +65,7 @@ func NewestFirst(versions []Version) []Parsed {
 		}
 	}
 	// Versions that differ only in build metadata are equal to semver. Then the names decide, so that the result is stable.
-	sort.Slice(sorted, func(i, j int) bool {
-		if order := sorted[i].Parsed.Compare(sorted[j].Parsed); order != 0 {
-			return order > 0
-		}
-		return sorted[i].Name > sorted[j].Name
-	})
+	slices.SortFunc(sorted, func(a, b Parsed) int { return cmp.Or(b.Parsed.Compare(a.Parsed), strings.Compare(b.Name, a.Name)) })
 	return sorted
 }
 

@@ -1,4 +1,4 @@
-package controllers
+package step
 
 import (
 	"math/rand"
@@ -10,9 +10,9 @@ import (
 // intervalJitter spreads the intervals of objects that were created at the same time.
 const intervalJitter = 0.05
 
-// spreadIntervals makes all controllers spread the intervals of their objects. The default random source of Flux's package must not be used
+// SpreadIntervals makes all controllers spread the intervals of their objects. The default random source of Flux's package must not be used
 // by several workers at once, so a concurrent one is set.
-func spreadIntervals() { jitter.SetGlobalIntervalJitter(intervalJitter, rand.New(concurrent{})) }
+func SpreadIntervals() { jitter.SetGlobalIntervalJitter(intervalJitter, rand.New(concurrent{})) }
 
 // concurrent is a source of random numbers for any number of goroutines.
 type concurrent struct{}

@@ -1,4 +1,4 @@
-package controllers
+package step
 
 import (
 	"sync"
@@ -10,7 +10,7 @@ import (
 
 // TestConcurrentWorkersSpreadIntervals also lets the race detector check concurrent calls.
 func TestConcurrentWorkersSpreadIntervals(t *testing.T) {
-	spreadIntervals()
+	SpreadIntervals()
 	var workers sync.WaitGroup
 	var mu sync.Mutex
 	seen := map[time.Duration]bool{}
