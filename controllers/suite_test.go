@@ -90,8 +90,9 @@ type operator struct {
 	admin, self client.Client
 	hookAddr    string
 	started     time.Time
-	// requests are the operator's writes.
+	// requests are the operator's writes; stacks is where those of some namespaces come from.
 	requests writes
+	stacks   followed
 
 	mu   sync.Mutex
 	logs []byte
@@ -126,6 +127,7 @@ func startOperator() (*operator, error) {
 		return nil, err
 	}
 	rest.Wrap(o.requests.record)
+	rest.Wrap(o.stacks.record)
 	options := ManagerOptions(scheme)
 	options.Metrics.BindAddress = "0"
 	mgr, err := ctrl.NewManager(rest, options)
