@@ -173,7 +173,7 @@ func (n *team) tryAll(t *testing.T, attempts map[string]attempt) {
 	}
 }
 
-// refusal reports whether the API server refused a request, by RBAC or by a policy.
+// refusalOf reports whether the API server refused a request, by RBAC or by a policy.
 func refusalOf(err error) bool {
 	return apierrors.IsForbidden(err) || (err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy"))
 }

@@ -25,11 +25,14 @@ func policy(name string, action v1alpha1.PolicyAction, allow ...string) v1alpha1
 }
 
 // states waits until a condition has the status and its message contains the text.
-func (n *team) states(o step.Object, condition string, status metav1.ConditionStatus, text string) {
+func (n *team) states(o step.Object, condition string, status metav1.ConditionStatus, texts ...string) {
 	n.t.Helper()
 	n.eventually(func() error {
-		if got := n.until(o, condition, status, ""); !strings.Contains(got, text) {
-			return fmt.Errorf("%s of %s says: %s", condition, o.GetName(), got)
+		got := n.until(o, condition, status, "")
+		for _, text := range texts {
+			if !strings.Contains(got, text) {
+				return fmt.Errorf("%s of %s does not say %q: %s", condition, o.GetName(), text, got)
+			}
 		}
 		return nil
 	})

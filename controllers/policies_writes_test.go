@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/rollup"
 )
 
 // writes are requests that change something, as "PATCH /api/v1/namespaces/shop".
@@ -58,6 +59,7 @@ func (n *team) written(first int, name string) (objects []string, statuses int) 
 	n.t.Helper()
 	project, app, namespace := n.project(name), n.app(name, "web"), v1alpha1.ProjectNamespace(n.name, name)
 	n.ready(project, app)
+	n.eventually(func() error { return n.counted(project) })
 	n.reconcile(project, app)
 	found, _ := n.requests.since(first, "/namespaces/"+namespace)
 	own, _ := n.requests.since(first, "/namespaces/"+v1alpha1.HomeNamespace(n.name)+"/projects/"+name)
@@ -74,6 +76,21 @@ func (n *team) written(first int, name string) (objects []string, statuses int) 
 	}
 	slices.Sort(objects)
 	return objects, statuses - 2
+}
+
+// counted returns an error while the status of a project does not have the numbers of its apps: they are written at most every rollup.Pause.
+func (n *team) counted(project *v1alpha1.Project) error {
+	if err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(project), project); err != nil {
+		return err
+	}
+	apps := &rollup.Apps{}
+	if err := apps.Count(n.t.Context(), n.admin, project.Status.Namespace, ""); err != nil {
+		return err
+	}
+	if apps.Differ(project.Status.AppCounts) {
+		return fmt.Errorf("the status of %s has %+v", project.Name, project.Status.AppCounts)
+	}
+	return nil
 }
 
 // families are all families of rules, each with a change of it.

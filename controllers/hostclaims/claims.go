@@ -24,7 +24,7 @@ type Claims struct {
 	// Client reads from the cache, Direct without it.
 	Client, Direct client.Client
 	Clock          clock.PassiveClock
-	// WakeProject reconciles a project, which may have fewer names than before. That has time, because one commit often removes many apps.
+	// WakeProject reconciles a project, which may have fewer names than before. It may wait, because one commit often removes many apps.
 	WakeProject func(types.NamespacedName)
 	// Unjudged returns the tenants for whose apps the operator claims nothing, and refuses no objects: only the API server does. Tests set it, to prove that the
 	// API server does; nil means none. It is one option, and here, because a name that is claimed is in the Guardrails: the API server would accept it.

@@ -49,10 +49,13 @@ var inWords = byPattern([][2]string{
 	{`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`, "must be the host of a registry in lowercase, with a path if the mirror has one, such as mirror.example.com/dockerhub"},
 })
 
-// byPattern makes a map of patterns, each with its words.
+// byPattern makes a map of patterns, each with its words. It panics if a pattern is there twice.
 func byPattern(all [][2]string) map[string]string {
 	words := make(map[string]string, len(all))
 	for _, one := range all {
+		if _, twice := words[one[0]]; twice {
+			panic("two texts for the pattern " + one[0])
+		}
 		words[one[0]] = one[1]
 	}
 	return words

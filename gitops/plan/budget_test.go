@@ -245,7 +245,7 @@ func TestThousandProjectsAreDecidedQuickly(t *testing.T) {
 	}
 	began := time.Now()
 	a := b.Fit()
-	if took := time.Since(began); took > 2*time.Second || len(a.Refused) != 500 {
+	if took := time.Since(began); took > 10*time.Second || len(a.Refused) != 500 {
 		t.Errorf("%d are refused, after %s", len(a.Refused), took)
 	}
 	t.Logf("1,000 projects: %s", time.Since(began))

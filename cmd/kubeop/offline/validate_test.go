@@ -425,7 +425,11 @@ func TestWatchSaysWhatIsWrongOncePerChange(t *testing.T) {
 	go func() { ended <- command.ExecuteContext(ctx) }()
 	looked := func() {
 		for !clock.HasWaiters() {
-			time.Sleep(time.Millisecond)
+			select {
+			case err := <-ended:
+				t.Fatalf("the command ended: %v", err)
+			case <-time.After(time.Millisecond):
+			}
 		}
 	}
 	looked()

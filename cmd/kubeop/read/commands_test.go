@@ -379,7 +379,7 @@ func TestLogsOfPodsThatARolloutRemoved(t *testing.T) {
 		t.Errorf("nothing names the pod that is gone: %q", complaint)
 	}
 	gone = "/log"
-	if _, _, err := show(t, s, Logs, "acme/shop/web"); err == nil || err.Error() != "all pods were removed before their logs could be read; run the command again" {
+	if _, _, err := show(t, s, Logs, "acme/shop/web"); err == nil || err.Error() != "all pods, or their containers, were removed before their logs could be read; run the command again" {
 		t.Errorf("all pods are gone: %v", err)
 	}
 }

@@ -92,7 +92,7 @@ func (l *logs) run(ctx context.Context, args []string) error {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		if apierrors.IsNotFound(err) { // A rollout removed the pod after it was listed.
+		if apierrors.IsNotFound(err) { // A rollout removed the pod or its container after it was listed.
 			gone++
 		} else {
 			failed++
@@ -105,7 +105,7 @@ func (l *logs) run(ctx context.Context, args []string) error {
 	case failed > 0:
 		return fmt.Errorf("%d of %d logs could not be read to the end", failed, len(streams))
 	case gone == len(streams):
-		return errors.New("all pods were removed before their logs could be read; run the command again")
+		return errors.New("all pods, or their containers, were removed before their logs could be read; run the command again")
 	}
 	return nil
 }
