@@ -11,10 +11,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,6 +95,26 @@ func (n *team) counted(project *v1alpha1.Project) error {
 	return nil
 }
 
+// countsRoutes waits until the project's quota counts HTTPRoutes, if another test has them served: two minutes after that, the next look at each project writes its quota.
+func (n *team) countsRoutes(project string) {
+	n.t.Helper()
+	const routes = "httproutes.gateway.networking.k8s.io"
+	definition := n.object("", "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: "+routes+"}}")
+	err := n.admin.Get(n.t.Context(), client.ObjectKeyFromObject(definition), definition)
+	if apierrors.IsNotFound(err) {
+		return
+	}
+	for end := time.Now().Add(4 * time.Minute); ; time.Sleep(time.Second) {
+		n.written(0, project) // Looks at it.
+		if err = n.hasText(project, &corev1.ResourceQuota{}, "count/"+routes); err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			n.t.Fatal(err)
+		}
+	}
+}
+
 // families are all families of rules, each with a change of it.
 var families = []struct {
 	name string
@@ -147,6 +169,10 @@ func TestAChangeOfAPolicyWritesLittle(t *testing.T) {
 		maps.Copy(files, shopFiles("blog", "web"))
 		of.push(files)
 		of.ready(of.app("shop", "web"), of.app("blog", "web"), of.repository(), &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: of.name}})
+	}
+	for _, project := range projects {
+		n.countsRoutes(project)
+		other.countsRoutes(project)
 	}
 	n.under(setting("all", func(s *v1alpha1.PolicySpec) { s.Images = &v1alpha1.ImageRules{Deny: []string{"evil.org"}} }))
 	for _, project := range projects { // Until nothing before the first change is left to be written.
