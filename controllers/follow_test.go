@@ -10,6 +10,9 @@ import (
 	"testing"
 )
 
+// someRequest is noted beside the places, because a test that finds no files finds no returns either.
+const someRequest = "a request"
+
 // followed are the places at which the operator goes back into a file that it left, while it works on objects whose path has a text: a file stands on
 // the stack of a request, below it another file, and below that one the first again. A reader who follows an app from its event to what is applied turns
 // back at these places.
@@ -39,11 +42,15 @@ func (f *followed) record(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		f.mu.Lock()
 		for text, places := range f.places {
-			if strings.Contains(r.URL.Path, text) {
-				places["a request"] = true
-				for _, place := range returns(files()) {
-					places[place] = true
-				}
+			if !strings.Contains(r.URL.Path, text) {
+				continue
+			}
+			stack := files()
+			if len(stack) > 0 {
+				places[someRequest] = true
+			}
+			for _, place := range returns(stack) {
+				places[place] = true
 			}
 		}
 		f.mu.Unlock()
@@ -118,10 +125,10 @@ func (n *team) follows(most int, do func()) {
 	n.stacks.follow(path)
 	do()
 	places := n.stacks.of(path)
-	if len(places) == 0 || places[0] != "a request" {
-		n.t.Fatal("no request was followed")
+	if !slices.Contains(places, someRequest) {
+		n.t.Fatal("no request came from a file of this module; build the test with -trimpath, as the Makefile does")
 	}
-	places = places[1:]
+	places = slices.DeleteFunc(places, func(place string) bool { return place == someRequest })
 	n.t.Logf("%d returns:\n%s", len(places), strings.Join(places, "\n"))
 	if len(places) > most {
 		n.t.Errorf("%d returns to files that were left, want at most %d", len(places), most)
