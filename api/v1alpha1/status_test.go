@@ -2,7 +2,7 @@ package v1alpha1
 
 import "testing"
 
-func TestCommitOf(t *testing.T) {
+func TestCommitOfReturnsTheSHA1OfARevision(t *testing.T) {
 	for revision, want := range map[string]string{
 		"main@sha1:0a1b": "0a1b", "a@b/c@sha1:0a1b": "0a1b", "sha1:0a1b": "0a1b", "": "", "1.2.3": "", "latest@sha256:0a1b": "", "main": "",
 	} {

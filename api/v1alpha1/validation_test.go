@@ -123,7 +123,7 @@ func judged(t *testing.T, c client.Client, one, other, want string) {
 	}
 }
 
-func TestDefaults(t *testing.T) {
+func TestTheAPIServerSetsTheDefaultsOfAnApp(t *testing.T) {
 	c := install(t)
 	app := parse(t, "{apiVersion: paas.kubeop.io/v1alpha1, kind: App, metadata: {name: defaults, namespace: default}, spec: {type: Raw, raw: {path: m}}}")
 	if err := c.Create(t.Context(), app); err != nil {

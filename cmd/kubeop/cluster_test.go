@@ -147,8 +147,8 @@ func (w *world) waitForPod(namespace string) {
 	}
 }
 
-// TestCommandsAgainstACluster runs the commands against an API server, one after the other.
-func TestCommandsAgainstACluster(t *testing.T) {
+// TestEveryCommandWorksAgainstACluster runs the commands against an API server, one after the other.
+func TestEveryCommandWorksAgainstACluster(t *testing.T) {
 	w := newWorld(t)
 	t.Run("reading", func(t *testing.T) { testReading(t) })
 	t.Run("manager", func(t *testing.T) { testManager(t, w) })

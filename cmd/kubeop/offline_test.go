@@ -13,8 +13,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 )
 
-// TestErrorsWithoutAKubeconfig: only a request needs a cluster.
-func TestErrorsWithoutAKubeconfig(t *testing.T) {
+func TestOnlyARequestNeedsAKubeconfig(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	t.Setenv("HOME", t.TempDir())
 	t.Chdir(t.TempDir())

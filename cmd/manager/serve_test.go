@@ -20,8 +20,8 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv"
 )
 
-// TestWhatRuns: what the settings have, until when, and what ends the manager.
-func TestWhatRuns(t *testing.T) {
+// TestTheSettingsDecideWhichTasksRunAndWhatEndsThem: what the settings have, until when, and what ends the manager.
+func TestTheSettingsDecideWhichTasksRunAndWhatEndsThem(t *testing.T) {
 	ends := map[end]string{atStop: "until it stops", afterDrain: "until it is drained", afterAPI: "until the API ended"}
 	needs := map[need]string{vital: ", and the manager with it", optional: ""}
 	all := []string{

@@ -66,10 +66,10 @@ const each = 14
 // refused is an object that the API server rejects, after it accepted the others.
 const refused = "\n---\napiVersion: v1\nkind: Service\nmetadata: {name: {{ .Release.Name }}}\nspec: {ports: [{port: 70000}]}\n"
 
-// TestKillHelm kills the operator while it installs, upgrades, rolls back and uninstalls releases with hooks, all at the
+// TestKilledOperatorsFinishHelmReleasesWithoutNeedlessRevisions kills the operator while it installs, upgrades, rolls back and uninstalls releases with hooks, all at the
 // same time. Each time the next operator finishes the work, without needless revisions. Every hook has run for its own revision. The content is
 // that of Git or, after a bad upgrade, that of the last good commit. No other objects are left.
-func TestKillHelm(t *testing.T) {
+func TestKilledOperatorsFinishHelmReleasesWithoutNeedlessRevisions(t *testing.T) {
 	f := newFleet(t)
 	operator := f.start(f.settings...)
 	f.ship(0)

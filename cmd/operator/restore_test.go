@@ -52,10 +52,10 @@ func TestAHangingAPIServerEndsNoLeader(t *testing.T) {
 	leader.stops()
 }
 
-// TestARestoredCluster restores Kubernetes' database while the operator runs. Since the backup, Git has changed one app, added one and removed
+// TestAnOperatorStopsWhenItsClusterIsRestored restores Kubernetes' database while the operator runs. Since the backup, Git has changed one app, added one and removed
 // one. The operator writes nothing and ends with a clear log line, and the next one brings the cluster to the state in Git. Objects that exist in
 // both the backup and Git are not recreated.
-func TestARestoredCluster(t *testing.T) {
+func TestAnOperatorStopsWhenItsClusterIsRestored(t *testing.T) {
 	d := &operatorPair{killed: newKilled(t, "restored")}
 	d.repo.Push(map[string]string{
 		"kubeop.yaml": "layout: v1\n", "projects/shop/project.yaml": projectFile,

@@ -218,7 +218,7 @@ func TestARequestIsDoneWhenItsOwnValueWasHandledAndTheAppIsReady(t *testing.T) {
 	}
 }
 
-func TestConfirm(t *testing.T) {
+func TestConfirmAnnotatesWithTheTokenOfTheHeldDeletions(t *testing.T) {
 	held, repository := newApp(), newRepository()
 	held.Status.Held, held.Status.HeldToken = []string{"PersistentVolumeClaim/data", "Service/web"}, "1a2b"
 	repository.Status.Held, repository.Status.HeldToken = []string{"app acme/shop/web"}, "3c4d"
@@ -302,7 +302,7 @@ func TestConfirmACommitThatWaitsForTheEndOfAFreeze(t *testing.T) {
 	}
 }
 
-func TestSuspend(t *testing.T) {
+func TestSuspendAnnotatesAnAppOrRepositoryUntilATime(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args       []string
 		out, fails string
@@ -325,7 +325,7 @@ func TestSuspend(t *testing.T) {
 	}
 }
 
-func TestResume(t *testing.T) {
+func TestResumeRemovesTheAnnotationOfSuspend(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args       []string
 		annotated  bool
@@ -387,8 +387,8 @@ func TestConfirmACommitOfARewrittenHistory(t *testing.T) {
 	}
 }
 
-// TestConfirmPromotions: all or some of them; what was confirmed before stays so.
-func TestConfirmPromotions(t *testing.T) {
+// TestConfirmAddsTokensOfPromotionsToThoseConfirmedBefore: all or some of them; what was confirmed before stays so.
+func TestConfirmAddsTokensOfPromotionsToThoseConfirmedBefore(t *testing.T) {
 	const question = "Promotions of the project acme/shop that wait for a confirmation:\n  11aa22bb web: image.reference: web:1.0 → web:1.1\n" +
 		"  33cc44dd api: helm.version: 1.0.0 → 1.1.0\nTo confirm, type the tokens at the beginning of the lines, or some of them, separated by commas: "
 	const confirmed = "Confirmed: kubeop promotes them to the project acme/shop.\n"

@@ -227,8 +227,8 @@ func (s stepping) After(time.Duration) <-chan time.Time {
 	return passed
 }
 
-// TestWaitForACommit is done when the repository has applied the commit, and the app the version in it.
-func TestWaitForACommit(t *testing.T) {
+// TestTheCommandWaitsForItsCommit: it ends when the repository has applied the commit, and the app the version in it.
+func TestTheCommandWaitsForItsCommit(t *testing.T) {
 	synced := func(status metav1.ConditionStatus, also ...metav1.Condition) []metav1.Condition {
 		return append([]metav1.Condition{{Type: v1alpha1.SyncedCondition, Status: status}, {Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "InvalidTree", Message: "a file is wrong"}}, also...)
 	}

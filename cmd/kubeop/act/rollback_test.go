@@ -83,8 +83,8 @@ func TestRollbackCommitsTheFolderAsItWas(t *testing.T) {
 	wantEnd(t, out, err, "", "it is another repository, or `git fetch` is needed")
 }
 
-// TestRollbackPushes commits at the server and leaves the clone as it is. It pushes nothing that is there already, or over a newer change.
-func TestRollbackPushes(t *testing.T) {
+// TestRollbackPushesACommitAndLeavesTheCloneAsItIs commits at the server and leaves the clone as it is. It pushes nothing that is there already, or over a newer change.
+func TestRollbackPushesACommitAndLeavesTheCloneAsItIs(t *testing.T) {
 	const folder = "projects/shop/apps/web/"
 	repo := sources.NewGitRepo(t)
 	repo.Write(folder+"app.yaml", "good")

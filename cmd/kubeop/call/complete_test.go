@@ -15,8 +15,8 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/memory"
 )
 
-// TestWordsOfCompletion: kinds and names that may follow, by what was written before. Files never do.
-func TestWordsOfCompletion(t *testing.T) {
+// TestCompletionOffersTheNamesThatMayFollow: kinds and names that may follow, by what was written before. Files never do.
+func TestCompletionOffersTheNamesThatMayFollow(t *testing.T) {
 	created := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	in := func(namespace, name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: name, Namespace: namespace, CreationTimestamp: created}

@@ -34,8 +34,8 @@ func run(t *testing.T, folder string, args ...string) {
 	}
 }
 
-// TestCredentialsOfHosts: what the person's helper is asked for, and what is taken of its answer.
-func TestCredentialsOfHosts(t *testing.T) {
+// TestTheHelperIsAskedForCredentialsByHostOnly, and only the name and the password of its answer are used.
+func TestTheHelperIsAskedForCredentialsByHostOnly(t *testing.T) {
 	folder := configured(t, "[credential]\nhelper = \"!f() { cat >asked; echo username=me; echo password=to=ken; }; f\"\n")
 	for at, want := range map[string]struct{ asked, user, token string }{
 		"https://git.example.com/a/b":        {"protocol=https\nhost=git.example.com\n", "me", "to=ken"},
@@ -65,8 +65,8 @@ func TestCredentialsOfHosts(t *testing.T) {
 	}
 }
 
-// TestNoCredentials: the error names the host, and nothing asks on the terminal.
-func TestNoCredentials(t *testing.T) {
+// TestMissingCredentialsAreAnErrorThatNamesTheHost, and nothing asks on the terminal.
+func TestMissingCredentialsAreAnErrorThatNamesTheHost(t *testing.T) {
 	configured(t, "")
 	for at, want := range map[string]string{
 		"https://git.example.com/a": "there are no Git credentials for git.example.com: git credential: ",
@@ -78,8 +78,8 @@ func TestNoCredentials(t *testing.T) {
 	}
 }
 
-// TestRemoteURL is that of the branch's remote; a branch that follows one of the same clone has that of origin.
-func TestRemoteURL(t *testing.T) {
+// TestTheRemoteIsThatOfTheBranchOrOrigin: a branch that follows one of the same clone has the remote of origin.
+func TestTheRemoteIsThatOfTheBranchOrOrigin(t *testing.T) {
 	folder := configured(t, "")
 	run(t, folder, "init", "-q", "-b", "main", "clone")
 	clone := filepath.Join(folder, "clone")

@@ -65,8 +65,8 @@ func newMigration(tenant string) *migration {
 	return &migration{tenant: tenant, report: &Report{}, made: map[*object][]*app{}, sources: map[*object]*source{}, moved: map[string]bool{}}
 }
 
-// TestFluxOfACluster reads what Kustomizations apply from their inventories.
-func TestFluxOfACluster(t *testing.T) {
+// TestFluxIsReadFromTheInventoriesOfACluster reads what Kustomizations apply from their inventories.
+func TestFluxIsReadFromTheInventoriesOfACluster(t *testing.T) {
 	m := newMigration("platform")
 	if err := m.readCluster(t.Context(), reader(t, inCluster, interceptor.Funcs{}), "", fluxKinds); err != nil {
 		t.Fatal(err)
@@ -104,8 +104,7 @@ func TestSecretsOfVariablesAreNotWritten(t *testing.T) {
 	}
 }
 
-// TestErrorsOfClusters: one line says what is wrong.
-func TestErrorsOfClusters(t *testing.T) {
+func TestErrorsOfAClusterAreExplainedInOneLine(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer    error
 		namespace string

@@ -203,8 +203,7 @@ func TestWhatIsLeftOutOfFlux(t *testing.T) {
 	}
 }
 
-// TestHostileFiles: one clear line for each file, and nothing is written.
-func TestHostileFiles(t *testing.T) {
+func TestImportReportsEachHostileFileAndWritesNothing(t *testing.T) {
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
 	for i, last := 0, "a"; i < 8; i++ {
 		next := string(rune('b' + i))
@@ -259,7 +258,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 	}
 }
 
-func TestArgumentsOfImport(t *testing.T) {
+func TestImportRefusesWrongArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"flux --out x":                               "--tenant is required: the name of a tenant, or platform",
 		"flux --tenant ../x --out x":                 "--tenant is required: the name of a tenant, or platform",
@@ -291,8 +290,8 @@ func TestReleaseNamesAreThoseOfFlux(t *testing.T) {
 	}
 }
 
-// TestNamesForKubeop of names that it does not accept.
-func TestNamesForKubeop(t *testing.T) {
+// TestNamesThatKubeopRefusesAreChanged: the result is a valid name, and other names are kept.
+func TestNamesThatKubeopRefusesAreChanged(t *testing.T) {
 	for name, want := range map[string]string{
 		"web": "web", "Web.Shop": "web-shop", "1a": "app-1a", "a1": "a1", "-": "app", "_x_": "x", "aa..z": "aa-z",
 		strings.Repeat("a", 53): strings.Repeat("a", 53), strings.Repeat("b", 54): strings.Repeat("b", 53), strings.Repeat("c", 52) + ".d": strings.Repeat("c", 52),

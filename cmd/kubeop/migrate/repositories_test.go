@@ -26,8 +26,8 @@ func config(name, namespace string) string {
 	return strings.NewReplacer("%", name, "&", namespace).Replace(configMap)
 }
 
-// TestImportsOfRepositories: everything that an import of several files says and writes.
-func TestImportsOfRepositories(t *testing.T) {
+// TestAnImportWritesTheAppsOfSeveralFiles: everything that an import of several files says and writes.
+func TestAnImportWritesTheAppsOfSeveralFiles(t *testing.T) {
 	whole := sectionsOf(t, "repositories.txt")
 	artifact := "---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: code, namespace: shop}\n" +
 		"spec: {provider: generic, url: \"oci://registry.example.com/deploy\", insecure: true, ref: {tag: '1.2', semver: 1.x, digest: \"sha256:aa\"}, secretRef: {name: token}}\n"

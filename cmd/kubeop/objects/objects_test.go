@@ -120,8 +120,8 @@ func TestTheHooksOfAnAppAreAmongItsObjects(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeRead is said of the object, unless the API server fails: then there is no tree.
-func TestWhatCannotBeRead(t *testing.T) {
+// TestAnObjectThatCannotBeReadIsNamedInTheTree, unless the API server fails: then there is no tree.
+func TestAnObjectThatCannotBeReadIsNamedInTheTree(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "config", errors.New("no"))
 	unserved := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "ConfigMap"}}
 	away := errors.New("the API server is away")

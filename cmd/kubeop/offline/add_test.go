@@ -73,7 +73,7 @@ func TestAddSecretWritesWhatTheOperatorDecrypts(t *testing.T) {
 	}
 }
 
-func TestWhatAddSecretRefuses(t *testing.T) {
+func TestAddSecretRefusesWrongArguments(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args string
 		want string

@@ -86,7 +86,7 @@ func TestCreateWritesValidFiles(t *testing.T) {
 	}
 }
 
-func TestWhatCreateRefuses(t *testing.T) {
+func TestCreateRefusesWrongArguments(t *testing.T) {
 	for name, tc := range map[string]struct {
 		args []string
 		want string

@@ -165,7 +165,7 @@ func TestARepositoryMayBeAFolderOfAClone(t *testing.T) {
 	}
 }
 
-func TestCommitsWithoutAServer(t *testing.T) {
+func TestACommitNeedsAServerToPushTo(t *testing.T) {
 	c := clone(t)
 	for name, tc := range map[string]struct {
 		before []string
@@ -228,8 +228,8 @@ func TestDeleteKeepsWhatGitDoesNotHave(t *testing.T) {
 	}
 }
 
-// TestAPullRequest is opened with the credentials that Git has for the host.
-func TestAPullRequest(t *testing.T) {
+// TestAPullRequestIsOpenedWithTheCredentialsOfGit: those that Git's helper has for the host.
+func TestAPullRequestIsOpenedWithTheCredentialsOfGit(t *testing.T) {
 	c := clone(t)
 	if err := os.Symlink(".", filepath.Join(c.Root, "acme")); err != nil {
 		t.Fatal(err)
@@ -273,8 +273,8 @@ func TestAPullRequest(t *testing.T) {
 	}
 }
 
-// TestInAProcess runs a command in a process of TestManyPeopleCommitAtOnce.
-func TestInAProcess(t *testing.T) {
+// TestOneCommandInAProcessOfItsOwn runs a command in a process of TestManyPeopleCommitAtOnce.
+func TestOneCommandInAProcessOfItsOwn(t *testing.T) {
 	args := strings.Fields(os.Getenv("TEST_COMMAND"))
 	if len(args) == 0 {
 		t.Skip("this is a process of another test")
@@ -302,7 +302,7 @@ func TestManyPeopleCommitAtOnce(t *testing.T) {
 			args = fmt.Sprintf("create project p%d --commit", i)
 		}
 		all.Go(func() {
-			cmd := exec.Command(program, "-test.run=^TestInAProcess$")
+			cmd := exec.Command(program, "-test.run=^TestOneCommandInAProcessOfItsOwn$")
 			cmd.Dir, cmd.Env = dir, append(os.Environ(), "TEST_COMMAND="+args)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%s: %v\n%s", args, err, out)

@@ -63,9 +63,9 @@ func TestANameIsNotAPath(t *testing.T) {
 	}
 }
 
-// TestWhoseRepositoryItIs: one with tenants or parts of the platform is the platform's, unless a tenant is named. A tenant is often named as its
+// TestTheFoldersTellWhoseRepositoryItIs: one with tenants or parts of the platform is the platform's, unless a tenant is named. A tenant is often named as its
 // repository is.
-func TestWhoseRepositoryItIs(t *testing.T) {
+func TestTheFoldersTellWhoseRepositoryItIs(t *testing.T) {
 	for name, tc := range map[string]struct {
 		tenant, base, folder string
 		want                 tree.Scope

@@ -77,7 +77,7 @@ func TestAPolicyIsChangedAndDeletedLikeTheOtherKinds(t *testing.T) {
 	}
 }
 
-func TestWhatSetRefuses(t *testing.T) {
+func TestSetRefusesWhatItCannotWrite(t *testing.T) {
 	root := write(t, repository(map[string]string{"projects/shop/apps/list/app.yaml": "- a\n"}))
 	if err := os.MkdirAll(filepath.Join(root, "projects/shop/apps/link"), 0o755); err != nil {
 		t.Fatal(err)

@@ -175,7 +175,7 @@ func TestTheSamplesAreValid(t *testing.T) {
 	}
 }
 
-func TestReportsForPrograms(t *testing.T) {
+func TestValidateReportsPlacesInTheFormatsOfPrograms(t *testing.T) {
 	t.Chdir(write(t, repository(map[string]string{"projects/shop/apps/web/app.yaml": strings.Replace(app, "type:", "typ:", 1)})))
 	const file = "projects/shop/apps/web/app.yaml"
 
@@ -259,8 +259,8 @@ func TestFilesThatGitIgnoresAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestAFolderRunsNothing has a folder whose configuration of Git names a program, as an unpacked archive can.
-func TestAFolderRunsNothing(t *testing.T) {
+// TestValidateRunsNoProgramOfTheFolder, although the folder's configuration of Git names a program, as in an unpacked archive.
+func TestValidateRunsNoProgramOfTheFolder(t *testing.T) {
 	root := write(t, repository(nil))
 	ran := filepath.Join(t.TempDir(), "ran")
 	for _, args := range [][]string{{"init", "-q"}, {"config", "core.fsmonitor", "touch " + ran + "; false"}} {

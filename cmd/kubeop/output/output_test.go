@@ -88,7 +88,7 @@ func TestLaterRowsAreAlignedWithEarlierOnes(t *testing.T) {
 	}
 }
 
-func TestFormats(t *testing.T) {
+func TestFormatsForProgramsOmitManagedFields(t *testing.T) {
 	object := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Name: "a", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}},
@@ -127,7 +127,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-func TestAge(t *testing.T) {
+func TestAgeIsShownInItsLargestUnit(t *testing.T) {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	for want, then := range map[string]time.Time{"": {}, "5m": now.Add(-5 * time.Minute), "24h": now.Add(-24 * time.Hour), "3d": now.Add(-72 * time.Hour)} {
 		if got := Age(now, then); got != want {

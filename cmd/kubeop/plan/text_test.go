@@ -48,7 +48,7 @@ func printed(t *testing.T, print func(*command) error) string {
 	return out.String()
 }
 
-func TestAPlanForPeople(t *testing.T) {
+func TestAPlanIsPrintedForPeople(t *testing.T) {
 	const want = `Problems of files, which keep their last good state
   a.yaml:1: no kind
 

@@ -156,8 +156,8 @@ func TestAnObjectIsAsTheManagerTellsIt(t *testing.T) {
 	}
 }
 
-// TestATableIsFollowed: what changed, what was deleted meanwhile, and nothing of other lists. It ends when the manager stops.
-func TestATableIsFollowed(t *testing.T) {
+// TestTheWatchOfATableShowsEachChange: what changed, what was deleted meanwhile, and nothing of other lists. It ends when the manager stops.
+func TestTheWatchOfATableShowsEachChange(t *testing.T) {
 	m := started(t, 1000)
 	token, _ := m.Token("tenant:acme:view")
 	s := newSource(t, m.URL, token)

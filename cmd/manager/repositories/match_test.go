@@ -8,8 +8,8 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
-// TestIfMatchIsRead as RFC 9110 has it: lists, weak ETags, and values that are none.
-func TestIfMatchIsRead(t *testing.T) {
+// TestIfMatchIsReadAsRFC9110Says: lists, weak ETags, and values that are no ETags.
+func TestIfMatchIsReadAsRFC9110Says(t *testing.T) {
 	s := newStage(t)
 	admin := s.holder("root", "admin")
 	const path = "/v1/apps/acme/shop/web"

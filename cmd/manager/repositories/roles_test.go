@@ -118,8 +118,8 @@ func TestAnotherTenantIsToldApartFromNone(t *testing.T) {
 	}
 }
 
-// TestACommitIsFollowed until the operator has read it, by the log of the repository.
-func TestACommitIsFollowed(t *testing.T) {
+// TestAWriteIsFollowedUntilTheOperatorReadItsCommit, by the log of the repository.
+func TestAWriteIsFollowedUntilTheOperatorReadItsCommit(t *testing.T) {
 	s := newStage(t)
 	caller := s.holder("ci", "project:acme/shop:edit")
 	state := func(path string) string {

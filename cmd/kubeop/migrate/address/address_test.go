@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestFetchable(t *testing.T) {
+func TestFetchableRemovesCredentialsAndRefusesLocalURLs(t *testing.T) {
 	for given, want := range map[string]string{
 		"git@github.com:acme/fleet.git":          "ssh://git@github.com/acme/fleet.git",
 		"https://user:token@example.com/a.git":   "https://example.com/a.git",
@@ -26,7 +26,7 @@ func TestFetchable(t *testing.T) {
 	}
 }
 
-func TestRefsAndImages(t *testing.T) {
+func TestRefsAndImagesBecomeTheFieldsOfKubeop(t *testing.T) {
 	for revision, want := range map[string]map[string]any{
 		"": {}, "HEAD": {}, "main": {"branch": "main"}, "v1.2.3": {"tag": "v1.2.3"}, "1.x": {"branch": "1.x"}, ">=1.0.0": {"semver": ">=1.0.0"}, "1.2.*": {"semver": "1.2.*"},
 		"refs/heads/a": {"name": "refs/heads/a"}, "0123456789abcdef0123456789abcdef01234567": {"commit": "0123456789abcdef0123456789abcdef01234567"},
@@ -46,7 +46,7 @@ func TestRefsAndImages(t *testing.T) {
 	}
 }
 
-func TestInside(t *testing.T) {
+func TestInsideKeepsPathsWithinTheRepository(t *testing.T) {
 	for given, want := range map[string]string{"./a/b/": "a/b", ".": "", "": "", "./": "", "../../etc": "etc", "/a": "a", "a/../b": "b"} {
 		if got := Inside(given); got != want {
 			t.Errorf("Inside(%q) = %q, want %q", given, got, want)

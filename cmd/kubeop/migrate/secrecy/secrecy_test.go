@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestWithhold: what is left can be written into a file, and the paths name what was removed.
-func TestWithhold(t *testing.T) {
+// TestWithholdRemovesSecretsAndNamesTheirPaths: what is left can be written into a file, and the paths name what was removed.
+func TestWithholdRemovesSecretsAndNamesTheirPaths(t *testing.T) {
 	for given, want := range map[string]struct {
 		left  string
 		paths []string

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTheTokenIsSecret: a file with it is refused if others may read it, and no error repeats it.
-func TestTheTokenIsSecret(t *testing.T) {
+// TestNobodyElseReadsTheToken: a file with it is refused if others may read it, and no error repeats it.
+func TestNobodyElseReadsTheToken(t *testing.T) {
 	file := func(text string, mode os.FileMode) string {
 		path := filepath.Join(t.TempDir(), "token")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
