@@ -272,9 +272,9 @@ func badInputs(charts, gone *chartServer) map[string]badInput {
 	}
 }
 
-// TestBadInput pushes, in one commit beside a good app, apps that cannot be delivered: each reports what is wrong, where, and
+// TestBadInputIsExplainedAndTheAppIsReadyOnceCorrected pushes, in one commit beside a good app, apps that cannot be delivered: each reports what is wrong, where, and
 // what to do, is Stalled only if a retry cannot help, and is ready after the correction.
-func TestBadInput(t *testing.T) {
+func TestBadInputIsExplainedAndTheAppIsReadyOnceCorrected(t *testing.T) {
 	n := newTeam(t, "badinput")
 	charts, gone := newChartServer(t), newChartServer(t)
 	gone.down.Store(true)

@@ -301,8 +301,8 @@ func transitions(app *v1alpha1.App) string {
 	return all
 }
 
-// TestHooksOfARelease runs hooks around a Helm release; a hook without an image uses the app's.
-func TestHooksOfARelease(t *testing.T) {
+// TestHooksRunAroundAHelmRelease: a hook without an image uses the app's.
+func TestHooksRunAroundAHelmRelease(t *testing.T) {
 	n := newTeam(t, "hookedrelease")
 	files := withRelease(shopFiles("shop"))
 	files["projects/shop/apps/released/app.yaml"] += hooks

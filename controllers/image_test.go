@@ -166,8 +166,8 @@ func imageFile(name, spec string) map[string]string {
 	return map[string]string{"projects/shop/apps/" + name + "/app.yaml": fmt.Sprintf(imageHead, name, spec)}
 }
 
-// TestAnImageAppChanges changes the config, the image and the kind of workload of an Image app.
-func TestAnImageAppChanges(t *testing.T) {
+// TestAnImageAppFollowsItsConfigImageAndKind changes the config, the image and the kind of workload of an Image app.
+func TestAnImageAppFollowsItsConfigImageAndKind(t *testing.T) {
 	n := newTeam(t, "imaging")
 	namespace := "kubeop-imaging-shop"
 	spec := "  image: {reference: registry.example/web:v1, replicas: 0, configFiles: [{path: web.conf, mountPath: /etc/web.conf}]}\n"

@@ -163,7 +163,7 @@ func TestACommitIsDeliveredInOrder(t *testing.T) {
 	}
 }
 
-func TestDependenciesOfOtherKinds(t *testing.T) {
+func TestAnAppWaitsForDependenciesOfEachKind(t *testing.T) {
 	n := newTeam(t, "kinds")
 	files := shopFiles("shop", "labelled")
 	for k, v := range shopFiles("base") {
@@ -243,8 +243,8 @@ func TestADeletedDependencyKeepsTheDependent(t *testing.T) {
 	n.configMap("shop", "web")
 }
 
-// TestHealthByExpression: an annotation, which kstatus ignores, decides the health of a Job.
-func TestHealthByExpression(t *testing.T) {
+// TestAnExpressionDecidesTheHealthOfAnObject: an annotation, which kstatus ignores, decides the health of a Job.
+func TestAnExpressionDecidesTheHealthOfAnObject(t *testing.T) {
 	n := newTeam(t, "judged")
 	const file = "projects/shop/apps/web/app.yaml"
 	files := shopFiles("shop")

@@ -144,8 +144,8 @@ func (n *team) toldLast(g *gitHost, revision, want string) {
 	})
 }
 
-// TestCommitStatuses: the Git host shows what becomes of each commit, and each change once.
-func TestCommitStatuses(t *testing.T) {
+// TestACommitStatusIsSentOnceForEachChange of what becomes of a commit.
+func TestACommitStatusIsSentOnceForEachChange(t *testing.T) {
 	n := newTeam(t, "reported")
 	g := newGitHost(t, n)
 	n.tenanted(func(s *v1alpha1.TenantSpec) {
@@ -181,8 +181,8 @@ func TestCommitStatuses(t *testing.T) {
 	}
 }
 
-// TestNotifications: a receiver of the tenant hears of a failure once, of the recovery, and of deliveries.
-func TestNotifications(t *testing.T) {
+// TestAReceiverIsToldOfAFailureOnceAndOfItsEnd, and of deliveries.
+func TestAReceiverIsToldOfAFailureOnceAndOfItsEnd(t *testing.T) {
 	n := newTeam(t, "notified")
 	heard := make(chan string, 100)
 	refuses := &atomic.Bool{}

@@ -18,8 +18,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// TestHowAReleaseEnds checks for each outcome of a Helm app when the queue retries, what the condition reports and whether the app is Stalled.
-func TestHowAReleaseEnds(t *testing.T) {
+// TestTheOutcomeOfAReleaseDecidesTheRetryAndTheReason checks for each outcome of a Helm app when the queue retries, what the condition reports and whether the app is Stalled.
+func TestTheOutcomeOfAReleaseDecidesTheRetryAndTheReason(t *testing.T) {
 	const interval, due = time.Hour, 7 * time.Second
 	now := time.Unix(0, 0)
 	failed := func(change func(*release.Outcome)) error {

@@ -115,8 +115,8 @@ func TestTheStatusSaysSinceWhenAnAppIsUnhealthy(t *testing.T) {
 	}
 }
 
-// TestWhatAWriteChanges: the App has its full time to become healthy again, unless nothing could be written.
-func TestWhatAWriteChanges(t *testing.T) {
+// TestAWriteGivesTheAppItsFullTimeToBecomeHealthy, unless nothing could be written.
+func TestAWriteGivesTheAppItsFullTimeToBecomeHealthy(t *testing.T) {
 	away := errors.New("away")
 	for name, errs := range map[string]map[string]error{"all": nil, "some": {"two": away}, "none": {"one": away, "two": away}} {
 		b := newFixture(t, holding(), patched(errs))

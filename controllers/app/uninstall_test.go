@@ -78,7 +78,7 @@ func TestClaimsOfAReleaseAreDeletedOnlyWhenConfirmed(t *testing.T) {
 	}
 }
 
-func TestHowAnUninstallEnds(t *testing.T) {
+func TestTheOutcomeOfAnUninstallDecidesWhatIsLeftToDo(t *testing.T) {
 	entries := []v1alpha1.InventoryEntry{clusterEntry("disk"), entry("ConfigMap", "own")}
 	held := "ConfigMap/one, which the finalizer example.com/held holds"
 	for name, c := range map[string]struct {

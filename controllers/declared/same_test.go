@@ -107,8 +107,8 @@ func TestAnUnchangedFolderKeepsItsRevision(t *testing.T) {
 	}
 }
 
-// TestEachChangeWakesLater: the object waits for the pause, which collects its other changes.
-func TestEachChangeWakesLater(t *testing.T) {
+// TestAChangeWakesTheObjectAfterThePause: the object waits for the pause, which collects its other changes.
+func TestAChangeWakesTheObjectAfterThePause(t *testing.T) {
 	before, after := app("acme", "shop", "web"), app("acme", "blog", "web")
 	wake := Later(time.Second, func(_ context.Context, o client.Object) []types.NamespacedName {
 		return []types.NamespacedName{{Name: o.GetNamespace()}}

@@ -202,7 +202,7 @@ func owning(name string, created int64, domain string) *v1alpha1.Tenant {
 	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Unix(created, 0)}, Spec: v1alpha1.TenantSpec{Domains: []string{domain}}}
 }
 
-func TestWhichHostsAreRefused(t *testing.T) {
+func TestHostsOfOthersAreRefused(t *testing.T) {
 	const remedy = "; choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows whose it is"
 	const free = "; choose another one in Git, or ask an administrator of the cluster to free it with: kubectl delete hostnameclaim a.example"
 	for name, c := range map[string]struct {

@@ -303,8 +303,8 @@ func TestAPersonReadsTheAppsOfATenant(t *testing.T) {
 	}
 }
 
-// TestThePlatformsRepository declares tenants, their projects and the platform's own, which no limit of a tenant holds.
-func TestThePlatformsRepository(t *testing.T) {
+// TestNoLimitOfATenantHoldsThePlatformsRepository declares tenants, their projects and the platform's own, which no limit of a tenant holds.
+func TestNoLimitOfATenantHoldsThePlatformsRepository(t *testing.T) {
 	w := newWorld(t)
 	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.RepositorySpec{Path: "fleet"}}
 	old := &v1alpha1.Tenant{ObjectMeta: applied("", "old")}

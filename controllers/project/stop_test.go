@@ -268,7 +268,7 @@ func TestEachRequestOfAStopThatFailsIsAnError(t *testing.T) {
 	}
 }
 
-func TestTheSoonerLookCounts(t *testing.T) {
+func TestAProjectIsLookedAtAgainAtTheSoonestTime(t *testing.T) {
 	for name, c := range map[string]struct{ apps, stop, hosts, want time.Duration }{
 		"none": {0, 0, 0, 0}, "apps": {time.Second, 0, 0, time.Second}, "a stop": {0, time.Minute, 0, time.Minute}, "a host name": {0, 0, time.Hour, time.Hour},
 		"apps are sooner": {time.Second, time.Minute, time.Hour, time.Second}, "a stop is sooner": {time.Hour, time.Minute, time.Hour, time.Minute},

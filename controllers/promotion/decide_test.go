@@ -50,7 +50,7 @@ func with(app *v1alpha1.App, change func(*v1alpha1.App)) *v1alpha1.App {
 	return app
 }
 
-func TestWhatIsPromoted(t *testing.T) {
+func TestOnlyTheVersionAndNamedFieldsArePromoted(t *testing.T) {
 	fields := &v1alpha1.Promotion{From: "staging", Fields: []string{"helm.values.image.tag", "helm.values.replicas"}}
 	for name, tc := range map[string]struct {
 		from, to *v1alpha1.App

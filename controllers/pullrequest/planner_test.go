@@ -311,8 +311,8 @@ func TestACommitWithoutASignatureIsNotPlanned(t *testing.T) {
 	}
 }
 
-// TestShortHashes: Bitbucket Cloud shortens them.
-func TestShortHashes(t *testing.T) {
+// TestAShortenedHashNamesThePlannedCommit: Bitbucket Cloud shortens them.
+func TestAShortenedHashNamesThePlannedCommit(t *testing.T) {
 	rec := &record{plans: []v1alpha1.PullRequestPlan{{Number: 1, Revision: "a@sha1:0123456789abcdef"}, {Number: 2}}}
 	for commit, want := range map[string]bool{"0123456789ab": true, "0123456789abcdef": true, "1123456789ab": false, "": false} {
 		if got := rec.planned(host.PullRequest{Number: 1, Commit: commit}); got != want {

@@ -60,7 +60,7 @@ func TestAHookWithoutAKeyIsReported(t *testing.T) {
 	}
 }
 
-func TestIntervals(t *testing.T) {
+func TestTheHookAndTheSpecDecideHowOftenARepositoryIsPolled(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	called := func(ago time.Duration) string { return now.Add(-ago).Format(time.RFC3339Nano) }
 	refused := func(r *v1alpha1.Repository) {

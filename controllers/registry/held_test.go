@@ -42,8 +42,8 @@ func secretsOf(registries ...string) (all []v1alpha1.PullSecret) {
 	return all
 }
 
-// TestWhatAProjectHolds: the Secrets of its inventory, with those that were being made when the process ended.
-func TestWhatAProjectHolds(t *testing.T) {
+// TestAProjectHoldsTheSecretsThatWereBeingMade: the Secrets of its inventory, with those that were being made when the process ended.
+func TestAProjectHoldsTheSecretsThatWereBeingMade(t *testing.T) {
 	status := &v1alpha1.ProjectStatus{PullSecrets: secretsOf("a")}
 	status.Inventory.Entries = []v1alpha1.InventoryEntry{entry("quota", "ResourceQuota"), entry("kubeop-registry-a", "Secret"), entry("kubeop-registry-b", "Secret"), {ID: "nonsense"}}
 	held, rest := HeldBy(status)

@@ -398,8 +398,8 @@ func TestAFailedSyncIsRetriedBeforeTheInterval(t *testing.T) {
 	}
 }
 
-// TestSync runs the whole step for commits of a Git server.
-func TestSync(t *testing.T) {
+// TestSyncAppliesWhatACommitDeclares runs the whole step for commits of a Git server.
+func TestSyncAppliesWhatACommitDeclares(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	server := sources.ServeGit(t, repo, httptest.NewServer)
 	store := git.NewStore(t.TempDir(), &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})

@@ -243,7 +243,7 @@ func TestFolderOfTheLastFetchReadsNoSecret(t *testing.T) {
 	b.wantFound(0, 0)
 }
 
-func TestFolderAfterARestart(t *testing.T) {
+func TestAFolderIsReadAfterARestartWithoutARequest(t *testing.T) {
 	b := newFixture(t)
 	b.fetchNow()
 	b.restart()

@@ -218,7 +218,7 @@ func TestAConfirmationOfTheAcceptedCommitIsRemoved(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotCompared(t *testing.T) {
+func TestAnotherSourceMayHaveAnotherHistory(t *testing.T) {
 	for name, change := range map[string]func(*fixture, *v1alpha1.Repository){
 		"any history": func(_ *fixture, o *v1alpha1.Repository) { o.Spec.History = v1alpha1.HistoryAny },
 		"another ref": func(_ *fixture, o *v1alpha1.Repository) { o.Spec.Ref = &sourcev1.GitRepositoryRef{Branch: "main"} },
@@ -242,8 +242,8 @@ func TestWhatIsNotCompared(t *testing.T) {
 	}
 }
 
-// TestTagsOfARange need not descend from each other where the version is higher; a moved tag and a lower version have to.
-func TestTagsOfARange(t *testing.T) {
+// TestAHigherVersionNeedNotDescendFromTheLastOne, but a moved tag and a lower version have to.
+func TestAHigherVersionNeedNotDescendFromTheLastOne(t *testing.T) {
 	b := newFixture(t)
 	tag := func(name, revision string) { b.git("-C", b.bare, "tag", "-f", name, v1alpha1.CommitOf(revision)) }
 	b.want("1")

@@ -41,7 +41,7 @@ func TestSoonWritesNothing(t *testing.T) {
 	}
 }
 
-func TestNotes(t *testing.T) {
+func TestANoteSetsItsConditionAndReportsAChange(t *testing.T) {
 	b := newFixture(t, web())
 	run := func(n Note) {
 		t.Helper()

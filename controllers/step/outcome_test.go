@@ -63,7 +63,7 @@ func TestARefusedApplyStopsOnlyIfNoRetryHelps(t *testing.T) {
 	}
 }
 
-func TestWaitsAndFailures(t *testing.T) {
+func TestAWaitAndAStopAreNoFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		err          error
 		waits, fails bool

@@ -110,7 +110,7 @@ func web(change ...func(*v1alpha1.App)) *v1alpha1.App {
 	return app
 }
 
-func TestRun(t *testing.T) {
+func TestRunStopsAtTheFirstStepThatDoesNotSucceed(t *testing.T) {
 	broken := errors.New("the API server is away")
 	cases := map[string]struct {
 		outcomes []error
@@ -280,7 +280,7 @@ func TestReadySaysThatTheObjectIsSuspended(t *testing.T) {
 	}
 }
 
-func TestARequestIsAnswered(t *testing.T) {
+func TestTheStatusRecordsTheRequestThatWasHandled(t *testing.T) {
 	b := newFixture(t, web(func(a *v1alpha1.App) { a.Annotations = map[string]string{meta.ReconcileRequestAnnotation: "now"} }))
 	if _, err := b.run(t, Wait("NotYet", time.Second, "rain")); err != nil {
 		t.Fatal(err)
@@ -312,7 +312,7 @@ func TestAReconcileKeepsTheVersionItBeganWith(t *testing.T) {
 	}
 }
 
-func TestFinalize(t *testing.T) {
+func TestTheFinalizerStaysUntilWhatTheObjectMadeIsGone(t *testing.T) {
 	leaving := func(a *v1alpha1.App) {
 		a.DeletionTimestamp, a.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{v1alpha1.Finalizer}
 	}

@@ -317,8 +317,8 @@ func TestTheBranchThatTheServerNames(t *testing.T) {
 	}
 }
 
-// TestWhichFailuresAreReported: those that only people can end, at once, and others if they last.
-func TestWhichFailuresAreReported(t *testing.T) {
+// TestFailuresThatOnlyPeopleCanEndAreReportedAtOnce, and others if they last.
+func TestFailuresThatOnlyPeopleCanEndAreReportedAtOnce(t *testing.T) {
 	away := failure.New(failure.ErrUnavailable, "connection refused")
 	for name, tc := range map[string]struct {
 		failure  error

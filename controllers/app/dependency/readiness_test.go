@@ -26,8 +26,8 @@ func TestAStatusIsMaskedBeforeItIsCut(t *testing.T) {
 	}
 }
 
-// TestWhatMattersToDependents of the state of an App: the message of a condition does not.
-func TestWhatMattersToDependents(t *testing.T) {
+// TestDependentsAreWokenOnlyByTheStateOfAnApp: another message of a condition wakes none.
+func TestDependentsAreWokenOnlyByTheStateOfAnApp(t *testing.T) {
 	leaving := metav1.Now()
 	ready := summaryOf(readyApp(shop, "db", nil))
 	for name, c := range map[string]struct {

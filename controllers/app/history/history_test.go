@@ -140,7 +140,7 @@ func TestTheFirstFailureOfAReconcileIsTheReason(t *testing.T) {
 	b.want("1.0.0 Failed PreHookFailed0s")
 }
 
-func TestWhatMakesAnotherDelivery(t *testing.T) {
+func TestANewSourceOrSpecIsAnotherDelivery(t *testing.T) {
 	first := Source{Revision: "main@sha1:" + one, Author: "Ann", Image: "r.example/web:v1", Release: 1}
 	for name, c := range map[string]struct {
 		change func(*fixture, *Source)

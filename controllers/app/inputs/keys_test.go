@@ -17,8 +17,8 @@ import (
 	"github.com/kubeop/kubeop/internal/sopskey"
 )
 
-// TestTheKeysForDecryption are those of the Secret that the App names, or else the tenant's own, and hidden in what is reported.
-func TestTheKeysForDecryption(t *testing.T) {
+// TestTheAppsOwnKeyOrTheTenantsDecrypts: the keys are those of the Secret that the App names, or else the tenant's, and are hidden in what is reported.
+func TestTheAppsOwnKeyOrTheTenantsDecrypts(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)

@@ -36,15 +36,15 @@ func TestMaskHidesSecretsInEveryForm(t *testing.T) {
 	}
 }
 
-func TestMaskOfAliases(t *testing.T) {
+func TestYAMLWithTooManyAliasesIsMasked(t *testing.T) {
 	bomb := "a: &a hunter22\nb: &b [" + strings.Repeat("*a, ", 1000) + "]\nc: [" + strings.Repeat("*b, ", 1000) + "]\n"
 	if got := mask.Of(Sensitive([]byte(bomb)))("a: &a hunter22"); got != "***" {
 		t.Errorf("got %q, want %q", got, "***")
 	}
 }
 
-// TestMaskOfManyValues: YAML that is not parsed because it has too many values is masked, too.
-func TestMaskOfManyValues(t *testing.T) {
+// TestYAMLWithTooManyValuesIsMasked, although it is not parsed.
+func TestYAMLWithTooManyValuesIsMasked(t *testing.T) {
 	many := strings.Repeat("[],", 340_000)
 	for name, content := range map[string]string{
 		"a list":    "[" + many + "hunter22, 'another', \"quoted\"]",

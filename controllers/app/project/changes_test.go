@@ -11,8 +11,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestTermsThatConcernApps wake them, and no other change of a Tenant does.
-func TestTermsThatConcernApps(t *testing.T) {
+// TestOnlyTermsOfATenantThatConcernAppsWakeThem: other changes of a Tenant wake no App.
+func TestOnlyTermsOfATenantThatConcernAppsWakeThem(t *testing.T) {
 	with := func(change func(*v1alpha1.Tenant)) *v1alpha1.Tenant {
 		tenant := &v1alpha1.Tenant{}
 		tenant.Spec.Sops, tenant.Status.Sops = "Generated", &v1alpha1.SopsStatus{Number: 1, Recipient: "age1first"}

@@ -17,7 +17,7 @@ func entries(ids ...string) []v1alpha1.InventoryEntry {
 	return all
 }
 
-func TestRecentWritesStillCount(t *testing.T) {
+func TestWritesCountUntilTheWatchShowsThem(t *testing.T) {
 	w, now := &Writes{}, time.Unix(1000, 0)
 	w.Add(entries("a", "b"), map[string]string{"a": "1", "b": "2", "gone": "3"}, now)
 	if diff := cmp.Diff(map[string]string{"a": "1", "b": "2"}, w.Unsettled()); diff != "" {

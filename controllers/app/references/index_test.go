@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestIndex(t *testing.T) {
+func TestTheIndexKnowsTheUsersOfAnObject(t *testing.T) {
 	web, api := types.NamespacedName{Namespace: "a", Name: "web"}, types.NamespacedName{Namespace: "a", Name: "api"}
 	shared, own := Object{"a", "ConfigMap", "shared"}, Object{"a", "Secret", "own"}
 	var x Index

@@ -14,7 +14,7 @@ func entry(name, digest string) v1alpha1.InventoryEntry {
 	return v1alpha1.InventoryEntry{ID: "ns_" + name + "__ConfigMap", Version: "v1", Digest: digest}
 }
 
-func TestStatesAfterAComparison(t *testing.T) {
+func TestObjectsThatDifferKeepTheirRecordedState(t *testing.T) {
 	recorded := []v1alpha1.InventoryEntry{entry("changed", "old"), entry("differs", "old"), entry("gone", "old"), entry("unmoved", "old")}
 	moved := []v1alpha1.InventoryEntry{entry("changed", "new"), entry("differs", "new"), entry("gone", "")}
 	got := StatesAfter(recorded, moved, []cluster.Difference{{Object: "ConfigMap/differs"}})

@@ -35,8 +35,8 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// TestHowAFetchEnds checks for each answer to a Git app's fetch when the queue retries, and what the condition reports.
-func TestHowAFetchEnds(t *testing.T) {
+// TestTheAnswerOfASourceDecidesTheRetryAndTheReason checks for each answer to a Git app's fetch when the queue retries, and what the condition reports.
+func TestTheAnswerOfASourceDecidesTheRetryAndTheReason(t *testing.T) {
 	const interval = time.Hour
 	busy := fmt.Errorf("fetching https://git.example/a: %w", failure.ErrBusy)
 	cases := map[string]struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 )
 
-// TestTheReportedRevision: an app was built from C1, and the repository is at C2, where the files that it reads are the same or not.
-func TestTheReportedRevision(t *testing.T) {
+// TestTheRevisionChangesOnlyWithTheFilesThatAnAppReads: an app was built from C1, and the repository is at C2, where the files that it reads are the same or not.
+func TestTheRevisionChangesOnlyWithTheFilesThatAnAppReads(t *testing.T) {
 	const same, other = "as in C1", "something else"
 	for name, tc := range map[string]struct {
 		// digest is that of the app's files in C2: "" before a build has ended.

@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/app/references"
 )
 
-func TestReferencesOf(t *testing.T) {
+func TestReferencesOfAHelmSourceAreItsSecretsAndValues(t *testing.T) {
 	ref := func(name string) *v1alpha1.LocalSecretReference { return &v1alpha1.LocalSecretReference{Name: name} }
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"}}
 	app.Spec.Helm = &v1alpha1.HelmSource{
@@ -43,7 +43,7 @@ func TestReferencesOfAGitSource(t *testing.T) {
 	}
 }
 
-func TestReferencesOfABuild(t *testing.T) {
+func TestReferencesOfABuildAreItsKeysAndVariables(t *testing.T) {
 	keys := &v1alpha1.Decryption{Provider: "sops", SecretRef: v1alpha1.LocalSecretReference{Name: "keys"}}
 	git, raw := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}}, &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}}
 	git.Spec.Git = &v1alpha1.GitSource{Build: v1alpha1.Build{Decryption: keys, SubstituteFrom: []v1alpha1.SubstituteReference{{Kind: "ConfigMap", Name: "words"}}}}
