@@ -90,11 +90,11 @@ attack: prerequisites $(STAGE) ## have tenants attack a platform while another w
 gitea: prerequisites compiler ## build a Gitea from its Go module, which takes ten minutes the first time, and try the client of Git hosts on it
 	@rm -rf .build/gitea && mkdir -p .build/gitea && cp -r "$$(go mod download -json code.gitea.io/gitea@$(GITEA) | sed -n 's/.*"Dir": "\(.*\)",/\1/p')" .build/gitea/src && chmod -R u+w .build/gitea/src
 	cd .build/gitea/src && CGO_ENABLED=1 go build -trimpath -tags "sqlite sqlite_unlock_notify" -o ../gitea .
-	KUBEOP_GITEA=$(CURDIR)/.build/gitea go test -trimpath -count 1 -v -run TestRealGitea ./gitops/host
+	KUBEOP_GITEA=$(CURDIR)/.build/gitea go test -trimpath -count 1 -v -run TestARealGiteaTakesStatusesAndPullRequests ./gitops/host
 
 alertmanager: prerequisites ## build an Alertmanager from its Go module, and try the alerts of notifications on it
 	GOBIN=$(CURDIR)/.build/alertmanager go install -trimpath github.com/prometheus/alertmanager/cmd/alertmanager@$(ALERTMANAGER)
-	KUBEOP_ALERTMANAGER=$(CURDIR)/.build/alertmanager/alertmanager go test -trimpath -count 1 -v -run TestRealAlertmanager ./gitops/notice
+	KUBEOP_ALERTMANAGER=$(CURDIR)/.build/alertmanager/alertmanager go test -trimpath -count 1 -v -run TestARealAlertmanagerBeginsAndEndsAlerts ./gitops/notice
 
 editor: prerequisites npm ## install yaml-language-server, and try the JSON schemas of the files in it as an editor does
 	@npm install --prefix .build/editor --no-audit --no-fund --silent yaml-language-server@$(YAML_SERVER)

@@ -34,7 +34,7 @@ func TestAFieldInTheWrongPlaceIsAnsweredWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestWhatADocumentHas(t *testing.T) {
+func TestHasFindsTheFieldsOfADocument(t *testing.T) {
 	value := map[string]any{"spec": map[string]any{"image": map[string]any{}, "hooks": []any{}, "type": "Image"}}
 	for path, want := range map[string]bool{
 		"": true, "spec": true, "spec.image": true, "spec.hooks[]": true, "spec.hooks[].env": true, "spec.git": false, "spec.type.a": false, "spec.pre[].a": false,

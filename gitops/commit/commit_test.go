@@ -212,7 +212,7 @@ func TestTheBaseOfARequest(t *testing.T) {
 	}
 }
 
-func TestImpossibleRequests(t *testing.T) {
+func TestEditsThatCannotBeMadeAreRefused(t *testing.T) {
 	s := serve(t)
 	for name, tc := range map[string]struct {
 		edits []Edit

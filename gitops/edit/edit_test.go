@@ -278,8 +278,8 @@ func TestAValueOrPathThatJSONDoesNotHaveIsRefused(t *testing.T) {
 	}
 }
 
-// TestAFieldIsRead through objects and lists; a field that is not there has no value.
-func TestAFieldIsRead(t *testing.T) {
+// TestGetReadsAFieldThroughObjectsAndLists: a field that is not there has no value.
+func TestGetReadsAFieldThroughObjectsAndLists(t *testing.T) {
 	for field, want := range map[string]any{"a[1].b": "x", "a[0]": int64(1), "a[2]": nil, "a.b": nil, "b": nil, "a[1].c": nil} {
 		path, err := ParsePath(field)
 		if err != nil {

@@ -267,7 +267,7 @@ func block(text, key string) string {
 	return b.String()
 }
 
-func TestRepositoryRefuses(t *testing.T) {
+func TestRepositoryRefusesUnknownNamesAndMissingPlaces(t *testing.T) {
 	tests := map[string]struct {
 		name   string
 		places Places

@@ -26,8 +26,8 @@ const (
 	ofGitHub = `it needs the scope repo:status, or as a fine-grained token the permission "Commit statuses: write"; for pull requests "Pull requests: write"` + ofSecret
 )
 
-// TestWhatAnAnswerMeans by its status, at the borders of each kind.
-func TestWhatAnAnswerMeans(t *testing.T) {
+// TestTheStatusOfAnAnswerTellsTheKindOfError, tested at the borders of each kind.
+func TestTheStatusOfAnAnswerTellsTheKindOfError(t *testing.T) {
 	said := errors.New("the host says t0ken-of-mine\x1b[2J")
 	for name, tc := range map[string]struct {
 		status int
@@ -120,7 +120,7 @@ func TestWhetherAndHowLongAHostLimitsRequests(t *testing.T) {
 	}
 }
 
-func TestPlaceOfARepository(t *testing.T) {
+func TestThePlaceOfARepositoryIsThatOfItsCommitStatus(t *testing.T) {
 	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 	repository.Spec.URL = "https://git.example.com/acme/shop"
 	if diff := cmp.Diff(Place{URL: repository.Spec.URL}, Of(repository)); diff != "" {
@@ -208,7 +208,7 @@ func TestCredentialsForTheAPI(t *testing.T) {
 	}
 }
 
-func TestDescriptionsOfOneLine(t *testing.T) {
+func TestADescriptionIsShortenedToOneLine(t *testing.T) {
 	whole := strings.Repeat("ä", MaxDescription)
 	for text, want := range map[string]string{
 		"": "", "a": "a", " a\n\tb  c ": "a b c", whole: whole, whole + "b": strings.Repeat("ä", MaxDescription-1) + "…",

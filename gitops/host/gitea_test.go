@@ -144,8 +144,8 @@ func (g *realGitea) call(method, path string, in, out any) {
 	}
 }
 
-// TestRealGitea sets statuses and opens a pull request at a Gitea that is no fake.
-func TestRealGitea(t *testing.T) {
+// TestARealGiteaTakesStatusesAndPullRequests sets statuses and opens a pull request at a Gitea that is no fake.
+func TestARealGiteaTakesStatusesAndPullRequests(t *testing.T) {
 	g := startGitea(t)
 	var ignored any
 	g.call("POST", "/user/repos", map[string]any{"name": "shop", "auto_init": true, "default_branch": "main"}, &ignored)

@@ -74,7 +74,7 @@ func open(t *testing.T, server *httptest.Server, kind Type, auth transport.Auth)
 	return r
 }
 
-func TestSetStatus(t *testing.T) {
+func TestSetStatusSendsWhatEachGitHostExpects(t *testing.T) {
 	tests := map[string]struct {
 		kind  Type
 		auth  transport.Auth
@@ -118,8 +118,8 @@ func TestSetStatus(t *testing.T) {
 	}
 }
 
-// TestBitbucketGetsALink: Bitbucket refuses a status without one.
-func TestBitbucketGetsALink(t *testing.T) {
+// TestAStatusForBitbucketAlwaysHasALink: Bitbucket refuses a status without one.
+func TestAStatusForBitbucketAlwaysHasALink(t *testing.T) {
 	for kind, want := range map[Type]string{Bitbucket: "https://bitbucket.org/acme/shop", BitbucketServer: "/projects/acme/repos/shop"} {
 		server, got := serve(t, created)
 		if err := open(t, server, kind, transport.Auth{BearerToken: "t"}).SetStatus(t.Context(), Status{Commit: hash, State: Success}); err != nil {
@@ -131,7 +131,7 @@ func TestBitbucketGetsALink(t *testing.T) {
 	}
 }
 
-func TestPullRequests(t *testing.T) {
+func TestEachGitHostOpensAndCommentsPullRequests(t *testing.T) {
 	tests := map[Type]struct{ open, comment string }{
 		GitHub:          {"/api/v3/repos/acme/shop/pulls", "/api/v3/repos/acme/shop/issues/7/comments"},
 		GitLab:          {"/api/v4/projects/acme%2Fshop/merge_requests", "/api/v4/projects/acme%2Fshop/merge_requests/7/notes"},
@@ -280,7 +280,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestRateLimits(t *testing.T) {
+func TestARateLimitSaysHowLongToWait(t *testing.T) {
 	in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
 	tests := map[string]struct {
 		status   int
@@ -312,8 +312,8 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// TestUnchangedAtGitLab: GitLab refuses a state that the commit has already.
-func TestUnchangedAtGitLab(t *testing.T) {
+// TestAStateThatGitLabHasAlreadyIsNoError: GitLab refuses a state that the commit has already.
+func TestAStateThatGitLabHasAlreadyIsNoError(t *testing.T) {
 	server, _ := serve(t, func(w http.ResponseWriter) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"message":{"state":["Cannot transition status via :enqueue from :pending"]}}`)
@@ -323,7 +323,7 @@ func TestUnchangedAtGitLab(t *testing.T) {
 	}
 }
 
-func TestHostileHosts(t *testing.T) {
+func TestAHostileGitHostIsRefusedWithinLimits(t *testing.T) {
 	t.Run("an endless answer is not read to its end", func(t *testing.T) {
 		sent := 0
 		server, _ := serve(t, func(w http.ResponseWriter) {

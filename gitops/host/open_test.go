@@ -74,8 +74,8 @@ func TestOpenPullRequestsAreListed(t *testing.T) {
 	}
 }
 
-// TestPagesOfPullRequests: further pages are read, up to a limit, although a host answers without end.
-func TestPagesOfPullRequests(t *testing.T) {
+// TestFurtherPagesOfPullRequestsAreReadUpToALimit, although a host answers without end.
+func TestFurtherPagesOfPullRequestsAreReadUpToALimit(t *testing.T) {
 	for kind, element := range map[Type]string{
 		GitHub: `{"number": %d, "state": "open"}`, GitLab: `{"iid": %d}`, Gitea: `{"number": %d}`, Bitbucket: `{"id": %d}`, BitbucketServer: `{"id": %d}`,
 	} {

@@ -7,7 +7,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-func TestTypeOf(t *testing.T) {
+func TestTheHostNameTellsTheTypeOfAGitHost(t *testing.T) {
 	for raw, want := range map[string]Type{
 		"https://github.com/acme/shop.git":          GitHub,
 		"https://GitHub.com/acme/shop":              GitHub,
@@ -30,7 +30,7 @@ func TestTypeOf(t *testing.T) {
 	}
 }
 
-func TestLocate(t *testing.T) {
+func TestLocateFindsTheAPIOfARepository(t *testing.T) {
 	tests := map[string]struct {
 		at         Place
 		base, name string
@@ -63,7 +63,7 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-func TestLocateRefuses(t *testing.T) {
+func TestLocateRefusesURLsThatNameNoRepository(t *testing.T) {
 	for name, at := range map[string]Place{
 		"an unknown host":                {URL: "https://git.example.com/acme/shop"},
 		"a URL without a host":           {URL: "/acme/shop", Type: GitHub},

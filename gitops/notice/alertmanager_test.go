@@ -54,8 +54,8 @@ func startAlertmanager(t *testing.T) string {
 	}
 }
 
-// TestRealAlertmanager begins, repeats and ends alerts at an Alertmanager that is no fake.
-func TestRealAlertmanager(t *testing.T) {
+// TestARealAlertmanagerBeginsAndEndsAlerts begins, repeats and ends alerts at an Alertmanager that is no fake.
+func TestARealAlertmanagerBeginsAndEndsAlerts(t *testing.T) {
 	address := startAlertmanager(t)
 	began := time.Now().Add(-time.Minute).Truncate(time.Second).UTC()
 	unhealthy := Notice{App: "shop/web", Severity: Error, Reason: "Unhealthy", Message: "Deployment web: <!channel> & more", Revision: "main@sha1:1a2b3c4d", Since: began}

@@ -55,7 +55,7 @@ var some = []Notice{
 	{Severity: Error, Reason: "InvalidTree", Message: "app.yaml:3:1: why", Since: noon},
 }
 
-func TestWhatReceiversGet(t *testing.T) {
+func TestEachReceiverGetsMessagesInItsFormat(t *testing.T) {
 	tests := map[Type]struct{ path, want string }{
 		Slack: {"POST /services/T0/B0/secret", `{"text": "❌ acme/shop/web: Unhealthy: Deployment web: &lt;!channel&gt; &amp; more\n✅ acme/shop/api: Recovered: ready again\n❌ acme: InvalidTree: app.yaml:3:1: why"}`},
 		Teams: {"POST /services/T0/B0/secret", `{"type": "message", "attachments": [{"contentType": "application/vnd.microsoft.card.adaptive", "content": {
@@ -108,8 +108,8 @@ func TestResolvedAlertsEnd(t *testing.T) {
 	}
 }
 
-// TestSignatures: a key from a file that ends in a line break is the same key, and one that is nothing else is none.
-func TestSignatures(t *testing.T) {
+// TestALineBreakBehindASigningKeyIsIgnored: a key from a file that ends in a line break is the same key, and one that is nothing else is none.
+func TestALineBreakBehindASigningKeyIsIgnored(t *testing.T) {
 	server, got := serve(t, http.StatusOK, "")
 	for _, token := range []string{"a-key", "a-key\n", "a-key\r\n"} {
 		if err := Send(t.Context(), loopback, Receiver{Type: GenericHMAC, Address: server.URL, Token: token}, Batch{"acme", some, noon}); err != nil {

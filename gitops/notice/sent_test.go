@@ -36,7 +36,7 @@ func (e *recipient) receives(s States) (said []string) {
 	return said
 }
 
-func TestNews(t *testing.T) {
+func TestReceiversAreToldOfTheChangesTheyAskedFor(t *testing.T) {
 	second, unsettled := ready, broken
 	second.Delivery, unsettled.Unsettled = "d2", true
 	other := broken

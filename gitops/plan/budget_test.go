@@ -47,7 +47,7 @@ func share(text string) Share {
 	return s
 }
 
-func TestFit(t *testing.T) {
+func TestQuotasFitIntoTheBudgetOfTheirTenant(t *testing.T) {
 	tests := map[string]struct {
 		limit                      string
 		shares                     []string

@@ -46,7 +46,7 @@ func paths(losses []Loss) []string {
 
 const revision = "main@sha1:0123456789abcdef0123456789abcdef01234567"
 
-func TestWeigh(t *testing.T) {
+func TestWeighHoldsLargeDeletionsAndThoseOfData(t *testing.T) {
 	apps := func(n int) (all []Loss) {
 		for i := range n {
 			all = append(all, loss(fmt.Sprintf("acme/shop/app%d", i), 0))
@@ -179,7 +179,7 @@ func TestLinesSayWhoUsesAPolicyOrRegistry(t *testing.T) {
 
 // Whatever left a commit: each loss goes, is held, or goes with what it is in, and nothing that holds data, and no tenant,
 // goes unless the very token of the list was given.
-func TestWeighProperties(t *testing.T) {
+func TestWeighLetsNoDataGoWithoutItsToken(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		c := Commit{Revision: revision, Apps: map[string]int{}, Emptied: r.IntN(8) == 0, Foreign: r.IntN(8) == 0}

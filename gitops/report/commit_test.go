@@ -30,7 +30,7 @@ func app(name string, status metav1.ConditionStatus, change ...func(*v1alpha1.Ap
 	return a
 }
 
-func TestVerdictOfApps(t *testing.T) {
+func TestTheVerdictOfACommitFollowsItsApps(t *testing.T) {
 	old := func(a *v1alpha1.App) { a.Status.ObservedTree = "t1" }
 	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.FolderAnnotation: "projects/shop"}}}
 	project.Status.Conditions = []metav1.Condition{{
@@ -70,7 +70,7 @@ func TestVerdictOfApps(t *testing.T) {
 	}
 }
 
-func TestVerdictOfFiles(t *testing.T) {
+func TestTheVerdictOfACommitFollowsItsFiles(t *testing.T) {
 	tests := map[string]struct {
 		change func(*v1alpha1.Repository)
 		want   Verdict

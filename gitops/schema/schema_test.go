@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/schema")
 
-// TestThePublishedSchemas compares docs/schema with the definitions. `go test ./gitops/schema -update` writes it.
-func TestThePublishedSchemas(t *testing.T) {
+// TestThePublishedSchemasAreThoseOfTheDefinitions compares docs/schema with the definitions. `go test ./gitops/schema -update` writes it.
+func TestThePublishedSchemasAreThoseOfTheDefinitions(t *testing.T) {
 	for name := range Names() {
 		want, err := Of(name)
 		if err != nil {
@@ -106,7 +106,7 @@ func TestTheSamplesFitTheSchemas(t *testing.T) {
 	}
 }
 
-func TestWhatTheSchemasRefuse(t *testing.T) {
+func TestTheSchemasRefuseInvalidFiles(t *testing.T) {
 	const head = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: web}\n"
 	for text, want := range map[string]string{
 		head + "spec: {type: Raw, raw: {path: m}}":                                            "",
@@ -157,7 +157,7 @@ func TestRulesAreDescribed(t *testing.T) {
 	}
 }
 
-func TestAnUnknownSchema(t *testing.T) {
+func TestAnUnknownSchemaIsAnErrorThatNamesTheOthers(t *testing.T) {
 	if _, err := Of("pod"); err == nil || err.Error() != `there is no schema "pod"; there are app, project, tenant, policy, registry and kubeop` {
 		t.Errorf("got %v", err)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestOf(t *testing.T) {
+func TestOfMakesAPartOfANameWithinTheLimit(t *testing.T) {
 	for text, want := range map[string]string{
 		"Scale web to 3": "scale-web-to-3", "  ../A--b!  ": "a-b", "": "", "ünï": "n", "0123456789abc": "0123456789", "012345678-9": "012345678",
 	} {
@@ -18,7 +18,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestName(t *testing.T) {
+func TestNameBeginsWithALetter(t *testing.T) {
 	for text, want := range map[string]string{"web": "web", "a--b": "a--b", "Web.1": "web-1", "1a": "app-1a", "": "app", "0123456789": "app-012345", "abcdefghijk": "abcdefghij", "abcdefghi-k": "abcdefghi"} {
 		if got := Name(text, "app", 10); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
@@ -26,7 +26,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-func TestFree(t *testing.T) {
+func TestFreeNumbersANameThatIsTaken(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
 		taken      []string

@@ -68,7 +68,7 @@ func TestReadFoldersThatLeadBack(t *testing.T) {
 }
 
 // Names in a commit may be anything Git takes; each is named in one line.
-func TestReadUnusableNames(t *testing.T) {
+func TestReadReportsUnusableNamesInOneLine(t *testing.T) {
 	for _, name := range []string{"..", ".", "", "a/b", "\xff"} {
 		if layout.Unusable(entry{name: name, mode: fs.ModeDir}) == "" {
 			t.Errorf("%q passes as a name", name)
@@ -89,8 +89,8 @@ func TestReadUnusableNames(t *testing.T) {
 	}
 }
 
-// TestReadBounds: a few bytes of YAML can expand to gigabytes, so the size is limited before anything is allocated.
-func TestReadBounds(t *testing.T) {
+// TestReadRefusesFilesThatExpandBeyondTheLimits: a few bytes of YAML can expand to gigabytes, so the size is limited before anything is allocated.
+func TestReadRefusesFilesThatExpandBeyondTheLimits(t *testing.T) {
 	spec := "apiVersion: paas.kubeop.io/v1alpha1\nkind: Project\nmetadata:\n  name: shop\nspec:\n  x: "
 	text := strings.Repeat("t", document.MaxSize/2)
 	tests := map[string]struct{ data, why string }{

@@ -39,7 +39,7 @@ func fresh(files Files, scope Scope) *Tree {
 }
 
 // Each file of testdata is a repository and what is read from it; see loadCase for the format.
-func TestReadCases(t *testing.T) {
+func TestReadGivesTheTreeOfEachCaseFile(t *testing.T) {
 	cases, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(cases) == 0 {
 		t.Fatalf("no cases: %v", err)
@@ -112,7 +112,7 @@ func apps(t *Tree) []*v1alpha1.App {
 	return all
 }
 
-func TestStamps(t *testing.T) {
+func TestDeclaredObjectsHaveTheirLabelsAndAnnotations(t *testing.T) {
 	tests := map[string]struct {
 		scope Scope
 		base  string
@@ -246,7 +246,7 @@ func changed(t *testing.T, before, after *Tree, ref identity.Ref) (Node, bool) {
 }
 
 // A store that fails holds back what could not be read, whatever is read.
-func TestReadWithFailingStore(t *testing.T) {
+func TestAStoreThatFailsHoldsBackOnlyWhatWasNotRead(t *testing.T) {
 	tests := map[string]struct{ fails, holds, uncovered string }{
 		"root":          {fails: ".", uncovered: "acme acme/shop acme/shop/web"},
 		"layout":        {fails: "kubeop.yaml", uncovered: "acme acme/shop acme/shop/web"},
@@ -286,7 +286,7 @@ func TestReadWithFailingStore(t *testing.T) {
 }
 
 // A store that failed once must not leave a verdict behind.
-func TestReadAfterStoreFailed(t *testing.T) {
+func TestAFailureOfTheStoreIsNotRemembered(t *testing.T) {
 	files, scope := baseFiles(t, "platform"), Scope{Repository: "platform"}
 	for _, path := range []string{"kubeop.yaml", "tenants/acme/tenant.yaml", "tenants/acme/projects/shop/apps/web/app.yaml"} {
 		broken := shared.Read(&failing{Files: files, path: path}, scope, nil)

@@ -95,8 +95,8 @@ func TestPoliciesBeyondTheLimitAreNotRead(t *testing.T) {
 	}
 }
 
-// TestWhatACommitDeclares is found by its Ref, as the object that the cluster would get.
-func TestWhatACommitDeclares(t *testing.T) {
+// TestADeclaredObjectIsFoundByItsRef, as the object that the cluster would get.
+func TestADeclaredObjectIsFoundByItsRef(t *testing.T) {
 	files := filesOf(withPolicies())
 	files["policies/broken.yaml"] = text(declaration("Policy", "broken", "{nonsense: 1}"))
 	tree := fresh(files, Scope{})
