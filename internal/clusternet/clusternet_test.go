@@ -24,8 +24,8 @@ var env *testenv.Env
 
 func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
-// TestNetworksOfACluster uses the operator's permissions, and expects a notification when a node joins, moves or leaves.
-func TestNetworksOfACluster(t *testing.T) {
+// TestTheNetworksFollowTheNodesOfACluster uses the operator's permissions, and expects a notification when a node joins, moves or leaves.
+func TestTheNetworksFollowTheNodesOfACluster(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

@@ -160,7 +160,7 @@ func TestUsersAreToldOfAChange(t *testing.T) {
 	}
 }
 
-func TestAddressesInOtherForms(t *testing.T) {
+func TestAddressesInOtherFormsAreThoseOfTheCluster(t *testing.T) {
 	o := newOwn(Options{})
 	first := corev1.Node{Spec: corev1.NodeSpec{PodCIDR: "10.244.3.7/24"}} // An old API server sets only this field.
 	o.learn([]corev1.Node{first, node([]string{"", "none"}, "::ffff:10.0.1.5", "fe80::1%eth0", "node-1", "")}, nil, nil)

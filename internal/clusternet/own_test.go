@@ -45,7 +45,7 @@ var (
 	private = prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 )
 
-func TestWhat(t *testing.T) {
+func TestWhatNamesTheNetworkOfAnAddress(t *testing.T) {
 	unset, named := cluster(Options{Private: private, Always: always}), cluster(Options{Private: private, Always: always, Named: prefixes("10.244.0.0/16")})
 	const node, pods, services, apiServer = "the address of a node", "an address of pods", "an address of Services", "an address of the API server"
 	const privateOne = "an address of a private network, where the cluster's own are"
@@ -63,7 +63,7 @@ func TestWhat(t *testing.T) {
 	}
 }
 
-func TestExcept(t *testing.T) {
+func TestExceptCutsTheClustersNetworksOutOfARange(t *testing.T) {
 	named := Options{Private: private, Always: always, Named: prefixes("10.244.0.0/16", "10.0.1.0/24")}
 	unset := Options{Private: private, Always: always}
 	for name, c := range map[string]struct {

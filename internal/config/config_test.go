@@ -9,7 +9,7 @@ import (
 	"github.com/sethvargo/go-envconfig"
 )
 
-func TestLoadDefaults(t *testing.T) {
+func TestLoadSetsTheDefaultsOfTheOperator(t *testing.T) {
 	got, err := load(t.Context(), envconfig.MapLookuper(nil))
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestLoadDefaults(t *testing.T) {
 	}
 }
 
-func TestLoad(t *testing.T) {
+func TestLoadRefusesWrongSettingsOfTheOperator(t *testing.T) {
 	cases := map[string]struct {
 		env  map[string]string
 		want string

@@ -28,7 +28,7 @@ func TestASecretIsHidden(t *testing.T) {
 	}
 }
 
-func TestLoadManager(t *testing.T) {
+func TestLoadManagerSetsDefaultsAndRefusesWrongSettings(t *testing.T) {
 	got, err := loadManager(t.Context(), envconfig.MapLookuper(nil))
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestGrowth(t *testing.T) {
+func TestASmallHeapGrowsToTheFloor(t *testing.T) {
 	const mib = 1 << 20
 	for name, tc := range map[string]struct {
 		last use
@@ -30,7 +30,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-func TestDouble(t *testing.T) {
+func TestTheHeapAboveTheFloorAtMostDoubles(t *testing.T) {
 	const mib = 1 << 20
 	for name, tc := range map[string]struct {
 		percent int
@@ -55,8 +55,7 @@ func TestDouble(t *testing.T) {
 	}
 }
 
-// TestTune: the goal of the collector follows what is in use, collection after collection.
-func TestTune(t *testing.T) {
+func TestTheGoalOfTheCollectorFollowsTheHeapInUse(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	const floor = 64 << 20
 	Tune(40, floor)

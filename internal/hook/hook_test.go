@@ -30,7 +30,7 @@ import (
 
 const body, key = `{"ref":"refs/heads/main"}`, "hook-key"
 
-func TestPush(t *testing.T) {
+func TestAPushIsAcceptedOnlyWithAValidSignature(t *testing.T) {
 	mac, wrong := sign([]byte(body), []byte(key)), sign([]byte(body), []byte("another"))
 	cases := map[string]struct {
 		path, header, value string

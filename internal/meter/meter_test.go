@@ -47,7 +47,7 @@ func TestAddingLeavesWhatIsAdded(t *testing.T) {
 	}
 }
 
-func TestAmountsOfCallers(t *testing.T) {
+func TestParseAmountAcceptsExactDecimalsOnly(t *testing.T) {
 	for text, want := range map[string]bool{
 		"0": true, "12.5": true, "0.00000000000000000001": true, strings.Repeat("9", 40): true,
 		"": false, "-1": false, "+1": false, "1e9": false, "1e999999999": false, ".5": false, "5.": false, "01": false, "NaN": false, "1 ": false, "0x1": false, strings.Repeat("9", 41): false, "0.000000000000000000001": false,

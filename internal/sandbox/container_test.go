@@ -99,9 +99,9 @@ func processOf(p *Pool) int {
 	}
 }
 
-// TestInAContainer: in a container as the chart runs it (not as root, and without new privileges, namespaces or writable files) all limits
+// TestAllLimitsHoldInAContainer: in a container as the chart runs it (not as root, and without new privileges, namespaces or writable files) all limits
 // hold, the processes reach nothing, and the log line at the start lists what is missing.
-func TestInAContainer(t *testing.T) {
+func TestAllLimitsHoldInAContainer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector's runtime starts threads that a confined process may not start")
 	}
@@ -133,8 +133,8 @@ func TestInAContainer(t *testing.T) {
 	}
 }
 
-// TestNamespacesThatFailLater: when the system begins to refuse namespaces, the log line is written again.
-func TestNamespacesThatFailLater(t *testing.T) {
+// TestTheLogSaysWhenNamespacesBeginToFail: when the system begins to refuse namespaces, the log line is written again.
+func TestTheLogSaysWhenNamespacesBeginToFail(t *testing.T) {
 	var lines []string
 	p := New(Options{Processes: 1, Log: funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})})
 	t.Cleanup(p.Close)

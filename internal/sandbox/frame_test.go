@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestFrames(t *testing.T) {
+func TestFramesAreReadAsTheyWereWritten(t *testing.T) {
 	var pipe bytes.Buffer
 	sent := []frame{{kind: ready, head: "seccomp", body: []byte{}}, {kind: call, head: "helm", body: []byte("a chart")}, {kind: answer, body: make([]byte, 3<<20)}}
 	for _, f := range sent {
@@ -29,7 +29,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-func TestFramesThatAreNone(t *testing.T) {
+func TestBytesThatAreNoFrameAreRefused(t *testing.T) {
 	tests := map[string]struct {
 		text string
 		want error
@@ -52,8 +52,8 @@ func TestFramesThatAreNone(t *testing.T) {
 	}
 }
 
-// TestLimitsOfFrames: a head is cut, and a body that no reader accepts is not sent.
-func TestLimitsOfFrames(t *testing.T) {
+// TestFramesBeyondTheLimitsAreNotSent: a head is cut, and a body that no reader accepts is not sent.
+func TestFramesBeyondTheLimitsAreNotSent(t *testing.T) {
 	var pipe bytes.Buffer
 	if err := (frame{kind: note, head: strings.Repeat("a", maxHead+1)}).writeTo(&pipe); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-func TestDefaultLimits(t *testing.T) {
+func TestUnsetLimitsAreTheDefaults(t *testing.T) {
 	defaults := Limits{Memory: 256 << 20, CPU: 10 * time.Second, Wall: 30 * time.Second, Output: 16 << 20, Questions: 1000}
 	own := Limits{Memory: 1, CPU: 2, Wall: 3, Output: 4, Questions: 5}
 	for name, tc := range map[string]struct{ given, want Limits }{
@@ -52,8 +52,8 @@ func TestALimitOfACallReplacesThePools(t *testing.T) {
 	}
 }
 
-// TestWhyAProcessEnded: of several signs, the one that explains the others is reported.
-func TestWhyAProcessEnded(t *testing.T) {
+// TestTheCauseOfAnEndIsReportedNotItsConsequence: of several signs, the one that explains the others is reported.
+func TestTheCauseOfAnEndIsReportedNotItsConsequence(t *testing.T) {
 	pipe, newer := errors.New("broken pipe"), errors.New("a newer commit")
 	for name, tc := range map[string]struct {
 		err, cause error

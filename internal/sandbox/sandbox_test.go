@@ -182,7 +182,7 @@ func testPool(t *testing.T, limits Limits) *Pool {
 
 var small = Limits{Memory: 192 << 20, CPU: 300 * time.Millisecond, Output: 1 << 20, Questions: 3}
 
-func TestLimits(t *testing.T) {
+func TestAProcessThatExceedsALimitIsEnded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector's runtime takes more memory than a confined process may have")
 	}
@@ -234,7 +234,7 @@ func answers(context.Context, []byte) ([]byte, error) { return []byte("me"), nil
 // always uses the same handler for all processes.
 func always(h Handler) func() Handler { return func() Handler { return h } }
 
-func TestErrorsOfFunctions(t *testing.T) {
+func TestErrorsOfAFunctionReachTheCaller(t *testing.T) {
 	p := testPool(t, small)
 	refuses := func(context.Context, []byte) ([]byte, error) { return nil, errors.New("not you") }
 	tests := map[string]struct {
@@ -261,7 +261,7 @@ func TestErrorsOfFunctions(t *testing.T) {
 	}
 }
 
-func TestLimitOfTime(t *testing.T) {
+func TestAFunctionThatRunsTooLongIsEnded(t *testing.T) {
 	p := testPool(t, Limits{Wall: 300 * time.Millisecond})
 	_, err := p.Call(t.Context(), Call{Function: "sleep"})
 	if limit := new(LimitError); !errors.As(err, &limit) || limit.Limit != "time" {
@@ -334,8 +334,8 @@ func TestTheEndOfTheContext(t *testing.T) {
 	}
 }
 
-// TestKills kills processes at random times during many calls: each call returns its result or, after two tries, how its process ended.
-func TestKills(t *testing.T) {
+// TestACallIsTriedTwiceWhileProcessesAreKilled kills processes at random times during many calls: each call returns its result or, after two tries, how its process ended.
+func TestACallIsTriedTwiceWhileProcessesAreKilled(t *testing.T) {
 	p := testPool(t, Limits{})
 	ctx, stop := context.WithCancel(t.Context())
 	var killer sync.WaitGroup
@@ -425,8 +425,7 @@ func TestAStartThatFailsSaysWhy(t *testing.T) {
 	}
 }
 
-// TestTheParentsDeath: when the parent is killed, its processes end.
-func TestTheParentsDeath(t *testing.T) {
+func TestProcessesEndWhenTheirParentIsKilled(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

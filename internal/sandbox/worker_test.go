@@ -107,7 +107,7 @@ func conversation(t *testing.T, functions map[string]Function, sent ...frame) ([
 	return written, ended
 }
 
-func TestWhatAWorkerAnswers(t *testing.T) {
+func TestAWorkerAnswersEachCall(t *testing.T) {
 	functions := map[string]Function{
 		"echo": hostile["echo"], "query": hostile["query"], "panic": hostile["panic"],
 		"notes": func(in []byte, _ func([]byte) ([]byte, error), note func(string)) ([]byte, error) {

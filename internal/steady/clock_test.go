@@ -58,7 +58,7 @@ func TestTheClockFollowsTheSystemClock(t *testing.T) {
 	}
 }
 
-func TestTheSystemsClocks(t *testing.T) {
+func TestTheClockAdvancesWithTheSystems(t *testing.T) {
 	clock := New(fence.SystemClock())
 	began := clock.Now()
 	time.Sleep(2 * time.Millisecond)

@@ -9,7 +9,7 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp"
 )
 
-func TestAge(t *testing.T) {
+func TestAgeDerivesTheKeyFromTheWords(t *testing.T) {
 	identity, err := age.ParseX25519Identity(Age(First))
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +22,7 @@ func TestAge(t *testing.T) {
 	}
 }
 
-func TestOpenPGP(t *testing.T) {
+func TestOpenPGPKeysAreThoseOfTheirWords(t *testing.T) {
 	text, err := OpenPGP(Third)
 	if err != nil {
 		t.Fatal(err)

@@ -121,8 +121,8 @@ func (w *watching) want(events ...string) {
 	}
 }
 
-// TestAListIsFollowed: all items, each change, and what was missed; never what is of others.
-func TestAListIsFollowed(t *testing.T) {
+// TestTheWatchOfAListSendsWhatTheCallerMaySee: all items, each change, and what was missed; never what is of others.
+func TestTheWatchOfAListSendsWhatTheCallerMaySee(t *testing.T) {
 	m, cluster, _ := newCluster(t)
 	s := serve(m)
 	changed := func(namespace, name, message string) {

@@ -135,8 +135,8 @@ func (s *safely) last(group meter.Group) (n int, last store.Minute) {
 
 func init() { ctrl.SetLogger(logr.Discard()) }
 
-// TestAClusterIsFollowed from its lists and watches, through an outage of which the minutes are missing. The clocks run 40 times faster.
-func TestAClusterIsFollowed(t *testing.T) {
+// TestUsageIsMeasuredThroughAnOutageOfTheAPIServer, of which the minutes are missing, by lists and watches. The clocks run 40 times faster.
+func TestUsageIsMeasuredThroughAnOutageOfTheAPIServer(t *testing.T) {
 	pod := podOf("web", requests("250m", "100"))
 	pod.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
 	pod.ResourceVersion = "1"

@@ -122,8 +122,8 @@ func appNamed(name string) *v1alpha1.App {
 	return &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: name}}
 }
 
-// TestWhatCounts: the requests of pods as the scheduler counts them, what claims have, and load balancers that are there.
-func TestWhatCounts(t *testing.T) {
+// TestUsageCountsRequestsOfPodsClaimsAndLoadBalancers: the requests of pods as the scheduler counts them, what claims have, and load balancers that are there.
+func TestUsageCountsRequestsOfPodsClaimsAndLoadBalancers(t *testing.T) {
 	always, fast := corev1.ContainerRestartPolicyAlways, "fast.example.com"
 	sidecar := requests("100m", "10")
 	sidecar.RestartPolicy = &always

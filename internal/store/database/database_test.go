@@ -56,7 +56,7 @@ func onBoth(t *testing.T, test func(t *testing.T, open func() *database.DB)) {
 	})
 }
 
-func TestMigrations(t *testing.T) {
+func TestMigrationsAreAppliedOnceAndWrongOnesAreRefused(t *testing.T) {
 	onBoth(t, func(t *testing.T, open func() *database.DB) {
 		db := open()
 		refused := func(want string, all ...database.Migration) {

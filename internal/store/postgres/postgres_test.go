@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/storetest"
 )
 
-func TestConformance(t *testing.T) {
+func TestPostgreSQLPassesTheTestsOfEveryStore(t *testing.T) {
 	server := postgres.Start(t)
 	made := map[string]string{}
 	storetest.Run(t, func(t *testing.T) store.Store {

@@ -60,8 +60,8 @@ func TestConnectionsBeginWithWhatAPoolerTakes(t *testing.T) {
 	}
 }
 
-// TestSettingsOfConnections: whoever waits for the lock of a manager that hangs gets it before its own statement ends.
-func TestSettingsOfConnections(t *testing.T) {
+// TestASilentTransactionEndsBeforeThoseThatWaitForIt: whoever waits for the lock of a manager that hangs gets it before its own statement ends.
+func TestASilentTransactionEndsBeforeThoseThatWaitForIt(t *testing.T) {
 	url := postgres.Start(t).Database()
 	db := openDB(t, url, dialect)
 	if silent, waiting := setting(t, db, "idle_in_transaction_session_timeout"), setting(t, db, "statement_timeout"); silent <= 0 || waiting != 15_000 || waiting-silent < 3000 {

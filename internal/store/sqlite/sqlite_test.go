@@ -18,7 +18,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/storetest"
 )
 
-func TestConformance(t *testing.T) {
+func TestSQLitePassesTheTestsOfEveryStore(t *testing.T) {
 	dirs := map[string]string{}
 	storetest.Run(t, func(t *testing.T) store.Store {
 		t.Helper()
