@@ -103,7 +103,7 @@ editor: prerequisites npm ## install yaml-language-server, and try the JSON sche
 property: prerequisites $(STAGE) ## play 500 random histories of pushes, deletions and restarts, compare 300 commits with their plans, and kill 1,000 evaluations; PROPERTY_HISTORIES=50 fewer, PROPERTY_SEED=n the same again
 	go test -trimpath -tags e2e -count 1 -v -timeout 60m $(TESTFLAGS) ./e2e/property
 	PLAN_COMMITS=$${PLAN_COMMITS:-300} PLAN_SEED=$${PROPERTY_SEED:-1} go test -trimpath -tags e2e -count 1 -v -timeout 60m -run TestAPlanIsWhatHappens $(TESTFLAGS) ./e2e
-	go test -trimpath -count 1 -v -run TestKills $(TESTFLAGS) ./delivery/release/evaluate -kills 1000
+	go test -trimpath -count 1 -v -run TestAnEvaluationWhoseProcessIsKilledIsTriedAgain $(TESTFLAGS) ./delivery/release/evaluate -kills 1000
 
 bench: prerequisites $(STAGE) ## count the API requests of 100 Helm apps and hold them to the budgets; BENCHFLAGS='-n 500 -json out.json'
 	@$(GO) -o $(BIN)/bench ./e2e/bench && exec $(BIN)/bench $(BENCHFLAGS)

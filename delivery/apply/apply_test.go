@@ -257,7 +257,7 @@ func TestALostAnswerIsRecorded(t *testing.T) {
 	}
 }
 
-func TestPrune(t *testing.T) {
+func TestPruneDeletesOnlyObjectsOfTheApp(t *testing.T) {
 	b := newFixture(t)
 	b.must(3, b.config("one", "a"), b.config("two", "a"), b.config("held", "a"))
 	held := b.read("held")

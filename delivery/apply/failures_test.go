@@ -136,7 +136,7 @@ func TestAnObjectThatWaitsKeepsItsEntry(t *testing.T) {
 	}
 }
 
-func TestKindsOfRefusals(t *testing.T) {
+func TestARefusalIsKnownByItsStatus(t *testing.T) {
 	uid := metav1.StatusCause{Field: "metadata.uid"}
 	contended := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 409, Reason: metav1.StatusReasonConflict, Details: &metav1.StatusDetails{Kind: "resourcequotas"}}}
 	full := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "exceeded quota: small"}}

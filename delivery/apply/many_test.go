@@ -21,8 +21,8 @@ import (
 // many is how many objects one app may have: more than anybody was seen to have, and what its status can list.
 const many = 2000
 
-// TestManyObjects applies, changes and looks at many objects of one app, and measures what its status says of them.
-func TestManyObjects(t *testing.T) {
+// TestTheStatusOfManyObjectsStaysSmall applies, changes and looks at many objects of one app, and measures what its status says of them.
+func TestTheStatusOfManyObjectsStaysSmall(t *testing.T) {
 	b := newFixture(t)
 	config := rest.CopyConfig(env.Config)
 	config.QPS = -1

@@ -41,10 +41,10 @@ const (
 	invalid           = "invalid"
 )
 
-// TestRandomSequences has two apps of one project go through random changes of what they want. After each step the
+// TestAnySequenceOfAppliesLeavesOnlyWhatTheAppsWant has two apps of one project go through random changes of what they want. After each step the
 // inventories list exactly what exists, after each that nothing is wrong with the cluster holds what the apps want, and
 // what is somebody else's is as it was.
-func TestRandomSequences(t *testing.T) {
+func TestAnySequenceOfAppliesLeavesOnlyWhatTheAppsWant(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}

@@ -31,8 +31,7 @@ func TestAMemoIsOfAnotherVersionOnlyIfWhatWasReadIsTheSame(t *testing.T) {
 	}
 }
 
-// TestWhatIsSmall, up to the last byte and the last file.
-func TestWhatIsSmall(t *testing.T) {
+func TestASourceIsSmallUpToItsLastByteAndFile(t *testing.T) {
 	folder := func(size, files int) Source {
 		m := manifest("a")
 		all := map[string]string{"app/a.yaml": m + strings.Repeat("#", size-len(m))}

@@ -190,9 +190,9 @@ func hostile() map[string]struct {
 
 var bigText = strings.Repeat("x", 1_000_000)
 
-// TestHostileSources: each ends with words about it or within the limits, and the heap of this process stays flat. What may use up its
+// TestHostileSourcesEndWithinTheLimits, or with an error that names the source, and the heap of this process stays flat. What may use up its
 // processor time has little of it.
-func TestHostileSources(t *testing.T) {
+func TestHostileSourcesEndWithinTheLimits(t *testing.T) {
 	patient, hasty := newFixture(t, sandbox.Limits{}), newFixture(t, sandbox.Limits{CPU: 300 * time.Millisecond})
 	var worst uint64
 	for name, tc := range hostile() {
@@ -335,8 +335,8 @@ func TestTheEndOfABuild(t *testing.T) {
 	}
 }
 
-// TestKilledProcesses: whoever kills them at any time, builds go on with one retry, and nothing is held against their sources.
-func TestKilledProcesses(t *testing.T) {
+// TestABuildWhoseProcessIsKilledIsTriedAgain once, whenever that happens, and nothing is held against its source.
+func TestABuildWhoseProcessIsKilledIsTriedAgain(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{})
 	source := git(map[string]string{
 		"app/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: n-\nlabels: [{pairs: {a: b}, includeSelectors: true}]\n", "app/a.yaml": objects(100, "a: b"),
@@ -432,8 +432,8 @@ func children(t *testing.T) (pids []int) {
 	return pids
 }
 
-// TestPanics tells nothing of what a panic says, which may be a secret.
-func TestPanics(t *testing.T) {
+// TestAPanicShowsNoSecret: nothing of its text is shown.
+func TestAPanicShowsNoSecret(t *testing.T) {
 	if _, err := safely(&Source{Git: &v1alpha1.GitSource{Path: "app"}, Files: panicking{}}, func(string) {}, nil); err == nil || strings.Contains(err.Error(), "hunter22") {
 		t.Errorf("got %v", err)
 	}

@@ -38,7 +38,7 @@ func TestOfFindsByTypeAndTrueByStatusToo(t *testing.T) {
 	}
 }
 
-func TestJobEnded(t *testing.T) {
+func TestAJobHasEndedByItsConditions(t *testing.T) {
 	type result struct {
 		Ended, Failed bool
 		Why           string

@@ -16,7 +16,7 @@ func TestIsADefinitionOfAnyVersion(t *testing.T) {
 	}
 }
 
-func TestDefines(t *testing.T) {
+func TestDefinesNamesTheKindOfADefinition(t *testing.T) {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"group": "example.com", "names": map[string]any{"kind": "Widget"}}}}
 	if got, want := Defines(o), (schema.GroupKind{Group: "example.com", Kind: "Widget"}); got != want {
 		t.Errorf("got %s, want %s", got, want)

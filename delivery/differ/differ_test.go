@@ -28,7 +28,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return u
 }
 
-func TestDifferences(t *testing.T) {
+func TestDifferencesAreOnlyThoseThatSomebodyMade(t *testing.T) {
 	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
 	annotated := "apiVersion: v1\nkind: Secret\nmetadata: {name: a, annotations: {%s}}\n"
 	const kept = `kubectl.kubernetes.io/last-applied-configuration: "data: Yg=="`
@@ -94,7 +94,7 @@ func TestOnlySomeDifferencesAreReported(t *testing.T) {
 	}
 }
 
-func TestIgnore(t *testing.T) {
+func TestIgnoredFieldsAreLeftAsTheyAre(t *testing.T) {
 	live := object(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: team, labels: {tier: front}, annotations: {x/y: z}}\nspec: {replicas: 7, list: [{a: 1}, {a: 2}]}\n")
 	want := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 1, list: [{a: 1}, {a: 3}]}\n"
 	all := []v1alpha1.IgnoreRule{}

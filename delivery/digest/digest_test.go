@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestSeal(t *testing.T) {
+func TestASealedDigestDependsOnTheKey(t *testing.T) {
 	key := func(name string) Seal {
 		return func(digest string) string { return strings.Repeat("0", 32) + name + digest + strings.Repeat("f", 32) }
 	}

@@ -110,7 +110,7 @@ func TestAChangeIsNoticed(t *testing.T) {
 	}
 }
 
-func TestRecipientsOfRules(t *testing.T) {
+func TestTheFirstRuleOfAPathNamesTheRecipients(t *testing.T) {
 	const rules = "creation_rules:\n- {path_regex: '^projects/shop/', age: 'age1a, age1b'}\n- {path_regex: pgp, pgp: ABC}\n- {path_regex: list, age: [age1c]}\n"
 	for path, tc := range map[string]struct {
 		rules string

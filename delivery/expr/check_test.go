@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestJudge has the expressions read in order, inProgress, failed, current, and an error say which one and nothing of the object.
-func TestJudge(t *testing.T) {
+// TestExpressionsAreReadInOrder: inProgress, failed, current. An error says which one it is about, and nothing of the object.
+func TestExpressionsAreReadInOrder(t *testing.T) {
 	object := func(generation, observed int64, phase any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "db.example/v1", "kind": "Database",

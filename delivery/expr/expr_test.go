@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestCompile(t *testing.T) {
+func TestCompileRefusesWrongAndCostlyExpressions(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
 		"sound":                {"dep.status.phase == 'Running'", ""},
 		"an optional":          {"dep.?status.?phase.orValue('') == 'Running'", ""},
@@ -40,7 +40,7 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-func TestTrue(t *testing.T) {
+func TestTrueEvaluatesTheStateOfAnObject(t *testing.T) {
 	dep := map[string]any{
 		"metadata": map[string]any{"generation": int64(2)},
 		"status": map[string]any{"phase": "Running", "secret": "hidden-1", "conditions": []any{
@@ -80,7 +80,7 @@ func TestTrue(t *testing.T) {
 	}
 }
 
-// TestABomb evaluates what would take hours or gigabytes.
+// TestAnExpressionThatGrowsWithoutEndIsRefused evaluates what would take hours or gigabytes.
 func TestAnEvaluationEndsWithItsContext(t *testing.T) {
 	e, err := Compile("list.all(a, a >= 0)", "list")
 	if err != nil {
@@ -100,7 +100,7 @@ func TestAnEvaluationEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestABomb(t *testing.T) {
+func TestAnExpressionThatGrowsWithoutEndIsRefused(t *testing.T) {
 	numbers := make([]any, 1000)
 	for i := range numbers {
 		numbers[i] = int64(i)

@@ -79,8 +79,8 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// TestTheWorst measures what expressions at the limits take in the operator. In the time there is room for a slow machine.
-func TestTheWorst(t *testing.T) {
+// TestTheCostliestExpressionsStayWithinTheLimits measures what they take in the operator. The limit of time leaves room for a slow machine.
+func TestTheCostliestExpressionsStayWithinTheLimits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector takes several times as long and as much memory")
 	}

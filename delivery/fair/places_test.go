@@ -123,7 +123,7 @@ func TestWaitingIsBounded(t *testing.T) {
 	x.want("a0 b0")
 }
 
-func TestCancel(t *testing.T) {
+func TestCanceledWorkLeavesItsPlaceOnce(t *testing.T) {
 	x := newFixture(t, Bounds{Places: 1})
 	began := x.ask("a", "a0")
 	waits := x.ask("b", "b0")

@@ -51,7 +51,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 	}
 }
 
-func TestBursts(t *testing.T) {
+func TestATenantMayBeginABurst(t *testing.T) {
 	q := Queue[string]{Burst: 2}
 	fill(&q, "a", 5)
 	fill(&q, "b", 1)
@@ -105,7 +105,7 @@ func TestBurstsCostTurns(t *testing.T) {
 	}
 }
 
-func TestWeights(t *testing.T) {
+func TestTurnsFollowTheWeights(t *testing.T) {
 	weights := map[string]int{"light": 1, "heavy": 3}
 	q := Queue[string]{Weight: func(tenant string) int { return weights[tenant] }} // That of a third is 0, which counts as 1.
 	for _, tenant := range []string{"light", "heavy", "third"} {
@@ -199,7 +199,7 @@ func TestNothingWaitsForMoreThanARound(t *testing.T) {
 	}
 }
 
-func TestVerdicts(t *testing.T) {
+func TestNextFollowsTheVerdictAboutEachItem(t *testing.T) {
 	var q Queue[string]
 	fill(&q, "a", 3)
 	fill(&q, "b", 2)
@@ -228,7 +228,7 @@ func TestLowPriorityComesAfterTheSameTenantOnly(t *testing.T) {
 	}
 }
 
-func TestRemove(t *testing.T) {
+func TestAnItemIsRemovedOnce(t *testing.T) {
 	var q Queue[string]
 	first, second := q.Add("a", "first"), q.Add("a", "second")
 	if !q.Remove(first) || q.Remove(first) || q.Of("a") != 1 {

@@ -293,8 +293,8 @@ func TestWorkOfACallerThatGaveUpDoesNotBegin(t *testing.T) {
 	})
 }
 
-// TestMetricsOfSlices: what waits, what runs, and how often something waited.
-func TestMetricsOfSlices(t *testing.T) {
+// TestMetricsOfSlicesCountWhatWaitsAndRuns, and how often something waited.
+func TestMetricsOfSlicesCountWhatWaitsAndRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &runs{Slices: NewSlices("measured slices", 0, testSlice, nil, clock.RealClock{}), t: t} // There is at least one place.
 		b.start("a", time.Second)

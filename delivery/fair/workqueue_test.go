@@ -130,7 +130,7 @@ func TestAnObjectIsHeldOnce(t *testing.T) {
 	}
 }
 
-func TestDelays(t *testing.T) {
+func TestTheSoonerOfTwoDelaysCounts(t *testing.T) {
 	b := newQueueFixture(t, Bounds{Places: 8})
 	b.AddAfter("a/1", 10*time.Second)
 	b.AddAfter("a/2", 5*time.Second)

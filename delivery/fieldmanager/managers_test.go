@@ -13,7 +13,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-func TestByHand(t *testing.T) {
+func TestOnlyEditsOfPeopleAreByHand(t *testing.T) {
 	cases := map[string]struct {
 		manager, apiVersion, subresource, fields string
 		want                                     bool

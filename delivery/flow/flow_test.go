@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSchemas(t *testing.T) {
+func TestATenantsFlowSchemasNameItsNamespaces(t *testing.T) {
 	if got := Schemas("acme", nil, nil); got != nil {
 		t.Errorf("a tenant without projects has %v", got)
 	}

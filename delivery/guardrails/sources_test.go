@@ -78,8 +78,8 @@ func TestSourcesAreJudgedByPatterns(t *testing.T) {
 	}
 }
 
-// TestSourcesOfApps: each sort of source is judged by its own list, and images and files of the same repository by none.
-func TestSourcesOfApps(t *testing.T) {
+// TestEachSourceIsJudgedByItsOwnList, and images and files of the same repository by none.
+func TestEachSourceIsJudgedByItsOwnList(t *testing.T) {
 	rules := Of([]v1alpha1.Policy{
 		named("all", false, v1alpha1.PolicyRules{Sources: &v1alpha1.SourceRules{
 			Git:  &v1alpha1.URLPatterns{Allow: []string{"git.example.com"}},

@@ -263,7 +263,7 @@ func others() map[string]situation {
 }
 
 // The golden file is every message there is, in one place to read.
-func TestMessages(t *testing.T) {
+func TestEveryMessageIsInTheGoldenFile(t *testing.T) {
 	all := situations()
 	var got strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(all)) {

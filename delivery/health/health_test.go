@@ -123,7 +123,7 @@ func TestRefsOfTheInventory(t *testing.T) {
 	}
 }
 
-func TestWithoutJobs(t *testing.T) {
+func TestWithoutJobsLeavesOutJobsOfBatchOnly(t *testing.T) {
 	kind := func(group, kind string) Ref {
 		return Ref{Kind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}}
 	}

@@ -43,7 +43,7 @@ func TestLastLinesAreOfTheNewestPodOfAJob(t *testing.T) {
 	}
 }
 
-func TestWhyUnhealthy(t *testing.T) {
+func TestAnUnhealthyObjectSaysWhy(t *testing.T) {
 	broken := unstructuredOf(t, deployment())
 	broken.Object["status"] = "text"
 	cases := map[string]struct {

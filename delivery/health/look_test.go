@@ -30,7 +30,7 @@ func floored(o client.Object, floor string) Ref {
 	return ref
 }
 
-func TestLook(t *testing.T) {
+func TestLookNamesTheObjectThatIsNotHealthy(t *testing.T) {
 	well, ill := deployment(available), deployment()
 	plain := RefsOf([]v1alpha1.InventoryEntry{{ID: "team_web__Service", Version: "v1"}}, nil)[0]
 	recorded := RefsOf([]v1alpha1.InventoryEntry{{ID: "team_web_apps_Deployment", Version: "v1"}}, nil)[0]
@@ -112,7 +112,7 @@ func TestWithoutAWatchAJobIsRead(t *testing.T) {
 	}
 }
 
-func TestHealthyObjects(t *testing.T) {
+func TestFinishedAndScaledDownObjectsAreHealthy(t *testing.T) {
 	running := pod(corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}, named("web", 0))
 	cases := map[string]client.Object{
 		"a Job that completed":           job(batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}),
@@ -160,7 +160,7 @@ func TestLookExplainsThreeObjectsAtMost(t *testing.T) {
 	}
 }
 
-func TestLookFails(t *testing.T) {
+func TestLookFailsIfTheAPIServerDoes(t *testing.T) {
 	broken := errors.New("the API server is away")
 	with := func(field string, value any) *unstructured.Unstructured {
 		o := unstructuredOf(t, deployment())
@@ -238,7 +238,7 @@ func (w *world) told() string {
 	return strings.Join(all, " ")
 }
 
-func TestExplain(t *testing.T) {
+func TestExplainNamesTheCulprit(t *testing.T) {
 	out := jobFailed("BackoffLimitExceeded", "Job has reached the specified backoff limit")
 	culprit := pod(containers(container(ends(1, "Error", ""), noState)), never)
 	manifest := object("batch/v1", "Job", "")

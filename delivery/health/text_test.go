@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func TestLastWords(t *testing.T) {
+func TestTheLastLineOfALogIsShownWithoutNoise(t *testing.T) {
 	cases := map[string]struct{ log, want string }{
 		"nothing":                       {"", ""},
 		"blank lines":                   {"\n \t\n", ""},
@@ -97,7 +97,7 @@ func TestLogsNeedAnAddress(t *testing.T) {
 	}
 }
 
-func TestLogsOf(t *testing.T) {
+func TestTheLogOfAContainerIsReadUpToALimit(t *testing.T) {
 	answers := map[string]string{"web-1": "one\ntwo\n", "torn": "one\n", "huge": strings.Repeat(strings.Repeat("x", 99)+"\n", 700) + "torn"}
 	var asked string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

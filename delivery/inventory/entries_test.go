@@ -25,7 +25,7 @@ func TestJoinedEntriesAreSortedAndThoseGivenAreNotChanged(t *testing.T) {
 	}
 }
 
-func TestNamesOfEntries(t *testing.T) {
+func TestNamesOfEntriesAreListedUpToALimit(t *testing.T) {
 	for name, c := range map[string]struct {
 		entries []v1alpha1.InventoryEntry
 		want    string

@@ -47,7 +47,7 @@ func TestParseObjectIDRefuses(t *testing.T) {
 	}
 }
 
-func TestIDOf(t *testing.T) {
+func TestTypedAndUnstructuredObjectsHaveTheSameID(t *testing.T) {
 	typed := &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},

@@ -21,7 +21,7 @@ func TestRecordedPolicyHidesNoStricterOne(t *testing.T) {
 	}
 }
 
-func TestPolicyOfAnnotations(t *testing.T) {
+func TestAnnotationsDecideThePrunePolicy(t *testing.T) {
 	const release, keep = "meta.helm.sh/release-name", "helm.sh/resource-policy"
 	for name, c := range map[string]struct {
 		annotations map[string]string

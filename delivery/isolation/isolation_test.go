@@ -13,7 +13,7 @@ const (
 	both   = `"policyTypes":["Ingress","Egress"]`
 )
 
-func TestPolicy(t *testing.T) {
+func TestThePolicyAdmitsOnlyWhatItsRulesName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rules Rules
 		want  string

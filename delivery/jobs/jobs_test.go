@@ -29,7 +29,7 @@ func run(change func(*Run)) *Run {
 	return r
 }
 
-func TestNames(t *testing.T) {
+func TestTheNameOfAJobFollowsItsInput(t *testing.T) {
 	plain := run(nil).Name()
 	if !strings.HasPrefix(plain, "web-migrate-") || len(plain) != len("web-migrate-")+8 || plain != run(nil).Name() {
 		t.Errorf("got %s", plain)
@@ -80,7 +80,7 @@ func TestTheInputOfAHookJobIsItsHookAndTheDeliveredRevision(t *testing.T) {
 	}
 }
 
-func TestJob(t *testing.T) {
+func TestAJobRunsItsHookWithoutRights(t *testing.T) {
 	r := run(func(r *Run) {
 		r.Hook.Timeout = &metav1.Duration{Duration: 90 * time.Second}
 		r.Hook.Env = []corev1.EnvVar{{Name: "KUBEOP_REVISION", Value: "forged"}, {Name: "A", Value: "b"}}
@@ -272,7 +272,7 @@ func TestAJobOutOfTimeIsOneThatFailedForIt(t *testing.T) {
 	}
 }
 
-func TestSealedInputs(t *testing.T) {
+func TestSealedInputsKeepTheMarkOfARetry(t *testing.T) {
 	seal := digest.Seal(func(text string) string { return "sealed:" + sum(text) })
 	if got, want := Sealed("0123", seal), seal.Short("0123"); got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -286,7 +286,7 @@ func TestSealedInputs(t *testing.T) {
 	}
 }
 
-func TestImageOf(t *testing.T) {
+func TestTheImageOfAnAppIsThatOfItsFirstWorkload(t *testing.T) {
 	container := []any{map[string]any{"image": "web:1"}}
 	deployment := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment",
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": container}}}}}

@@ -97,8 +97,8 @@ func TestDiscoveryMayNotWatch(t *testing.T) {
 	}
 }
 
-// TestDiscoveryCalls is not parallel, because the CustomResourceDefinitions of other tests would cause calls too.
-func TestDiscoveryCalls(t *testing.T) {
+// TestDiscoveryIsReadOnceForManyChanges is not parallel, because the CustomResourceDefinitions of other tests would cause calls too.
+func TestDiscoveryIsReadOnceForManyChanges(t *testing.T) {
 	clock := testclock.NewFakeClock(time.Now())
 	calls := watched(t, newLine(t), &text{}, clock)
 	var seen int64

@@ -102,7 +102,7 @@ func TestARefusedNamespaceIsReportedAtOnceAndRecovers(t *testing.T) {
 	}
 }
 
-func TestRightsRevokedLater(t *testing.T) {
+func TestAWatchWithoutRightsAsksSeldom(t *testing.T) {
 	t.Parallel()
 	namespace := project(t)
 	secret(t, namespace, "sh.helm.release.v1.web.v1", "owner", "helm", "name", "web")
@@ -223,7 +223,7 @@ func TestAnAPIServerThatDoesNotAnswer(t *testing.T) {
 	<-woken
 }
 
-func TestADeletedNamespace(t *testing.T) {
+func TestAForgottenNamespaceNeedsNoRequest(t *testing.T) {
 	t.Parallel()
 	namespace := project(t)
 	secret(t, namespace, "sh.helm.release.v1.web.v1", "owner", "helm", "name", "web", "paas.kubeop.io/app", "shop")
@@ -290,7 +290,7 @@ func TestForgetLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestABurst(t *testing.T) {
+func TestTheLastVersionIsKnownAfterABurst(t *testing.T) {
 	t.Parallel()
 	namespace := project(t)
 	secret(t, namespace, "values")
@@ -316,7 +316,7 @@ func TestABurst(t *testing.T) {
 	eventually(t, "each change is reported", func() bool { return len(h.all()) == 100 })
 }
 
-func TestLocalWatch(t *testing.T) {
+func TestALocalWatchShowsTheChangesOfItsNamespace(t *testing.T) {
 	t.Parallel()
 	namespace := project(t)
 	secret(t, namespace, "sh.helm.release.v1.web.v1", "owner", "helm", "name", "web", "version", "1", "paas.kubeop.io/app", "shop")

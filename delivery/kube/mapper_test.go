@@ -42,7 +42,7 @@ func (c *counted) ServerResourcesForGroupVersion(string) (*metav1.APIResourceLis
 	return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: "A"}, {Kind: "B"}, {Kind: "C"}}}, nil
 }
 
-func TestMapper(t *testing.T) {
+func TestTheMapperAsksForAKindOnce(t *testing.T) {
 	below := &counted{scope: meta.RESTScopeNamespace}
 	m := &Mapper{ResettableRESTMapper: below, served: below, found: map[kindVersion]*meta.RESTMapping{}}
 	scope := func(kind string, versions ...string) meta.RESTScopeName {

@@ -2,7 +2,7 @@ package mask
 
 import "testing"
 
-func TestMask(t *testing.T) {
+func TestMaskHidesEachFormOfASecret(t *testing.T) {
 	tests := map[string]struct {
 		values     []string
 		text, want string

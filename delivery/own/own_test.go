@@ -14,7 +14,7 @@ import (
 
 var shop = Owner{Tenant: "acme", Project: "web", App: "shop", Namespace: "kubeop-acme-web"}
 
-func TestStamp(t *testing.T) {
+func TestStampSetsTheOwnerAndTheNamespace(t *testing.T) {
 	tests := map[string]struct{ in, want string }{
 		"nothing set": {
 			in: `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`,
@@ -97,7 +97,7 @@ func TestObjectsOfThePlatformKeepTheirNamespaces(t *testing.T) {
 	}
 }
 
-func TestStampEvery(t *testing.T) {
+func TestStampChangesEveryObject(t *testing.T) {
 	objects := []*unstructured.Unstructured{
 		object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`),
 		object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}`),

@@ -30,7 +30,7 @@ const (
 	containerDone = "allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}"
 )
 
-func TestFill(t *testing.T) {
+func TestFillSetsWhatTheLevelRequires(t *testing.T) {
 	all := "Deployment/web: seccompProfile, runAsNonRoot; container web: allowPrivilegeEscalation, capabilities.drop"
 	cases := map[string]struct {
 		fill, object, want, filled string
@@ -149,7 +149,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-func TestFillOf(t *testing.T) {
+func TestTheAppAndTheLevelDecideWhatIsFilled(t *testing.T) {
 	for _, c := range []struct {
 		app         v1alpha1.PodSecurityFill
 		level, want string

@@ -15,7 +15,7 @@ func definitionOf(group, scope string) string {
 		`, scope: ` + scope + `, names: {kind: Unheard}, versions: [{name: v1}]}}`
 }
 
-func TestClusterKinds(t *testing.T) {
+func TestClusterScopedObjectsNeedTheirKindInTheTenant(t *testing.T) {
 	tests := map[string]struct {
 		object string
 		kinds  []string

@@ -2,7 +2,7 @@ package policy
 
 import "testing"
 
-func TestCheckIdentity(t *testing.T) {
+func TestCheckRefusesForeignIdentities(t *testing.T) {
 	const (
 		binding = `{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a}, subjects: [`
 		outside = `, which is outside of namespace kubeop-acme-web`

@@ -42,7 +42,7 @@ const (
 )
 
 // Each object breaks at most one rule, so a rule that is lost fails its own case.
-func TestCheck(t *testing.T) {
+func TestCheckRefusesEachObjectByItsRule(t *testing.T) {
 	tests := map[string]struct {
 		object     string
 		rule, want string // no rule: allowed

@@ -24,7 +24,7 @@ var some = []schema.GroupResource{
 	{Group: "apps", Resource: "deployments"}, {Group: "batch", Resource: "jobs"}, {Group: "example.com", Resource: "queues"},
 }
 
-func TestOf(t *testing.T) {
+func TestAQuotaNeverExceedsWhatIsAllowed(t *testing.T) {
 	cases := map[string]struct {
 		requested, allowed, want map[string]string
 		excess                   []string
@@ -111,7 +111,7 @@ func TestTheDefaultsOfAProject(t *testing.T) {
 	}
 }
 
-func TestHome(t *testing.T) {
+func TestTheQuotaOfAHomeCountsEveryKind(t *testing.T) {
 	kinds := []schema.GroupResource{{Resource: "secrets"}, {Group: "batch", Resource: "jobs"}}
 	holds(t, Home(nil, kinds), map[string]string{"count/secrets": "100", "count/jobs.batch": "50"})
 	holds(t, Home(list(map[string]string{"count/secrets": "7", "count/x.example.com": "1"}), kinds),

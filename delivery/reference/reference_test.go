@@ -8,7 +8,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-func TestName(t *testing.T) {
+func TestTheNameOfAnImageHasNeitherTagNorDigest(t *testing.T) {
 	const digest = "@sha256:0123"
 	for _, name := range []string{"web", "org/web", "example.com/web", "example.com:5000/web", "localhost:5000/a/b"} {
 		for _, tail := range []string{"", ":1.0", digest, ":1.0" + digest} {

@@ -132,7 +132,7 @@ func TestChartTestsThatTheAPIServerPreventsAreRetriedWithBackoff(t *testing.T) {
 	}
 }
 
-func TestRenames(t *testing.T) {
+func TestARenamedReleaseUninstallsOrTakesOver(t *testing.T) {
 	fixed := map[string]string{"templates/fixed.yaml": strings.Replace(configMap, "name: a", "name: fixed", 1)}
 	for name, takeOver := range map[string]bool{"uninstall, then install": false, "take over": true} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestRenames(t *testing.T) {
 	}
 }
 
-func TestKeptHistory(t *testing.T) {
+func TestAnInstallContinuesAKeptHistoryIfReplaceIsSet(t *testing.T) {
 	for name, replace := range map[string]bool{"begins anew": false, "goes on": true} {
 		t.Run(name, func(t *testing.T) {
 			tm := newTeam(t)

@@ -301,7 +301,7 @@ func TestALeftoverHookIsNamedInTheError(t *testing.T) {
 	}
 }
 
-func TestImmutableFields(t *testing.T) {
+func TestForceReplacesAnObjectWithImmutableFields(t *testing.T) {
 	fixed := configMap + "immutable: true\ndata: {a: \"1\"}\n"
 	tests := map[string]struct {
 		after    string
@@ -332,7 +332,7 @@ func TestImmutableFields(t *testing.T) {
 	}
 }
 
-func TestUnknownFields(t *testing.T) {
+func TestUnknownFieldsAreWarnedOf(t *testing.T) {
 	odd := configMap + "date: {a: b}\n"
 	tm := newTeam(t)
 	for lenient, want := range map[bool]string{false: `warning of the API server: unknown field "date"`, true: ""} {

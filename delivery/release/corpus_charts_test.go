@@ -120,8 +120,8 @@ var corpus = map[string]sample{
 	"subcharts-archive": {files: archives},
 }
 
-// TestCorpus takes the same steps with kubeop and with the helm command, and compares everything that exists afterwards.
-func TestCorpus(t *testing.T) {
+// TestChartsOfTheCorpusEndAsWithHelm takes the same steps with kubeop and with the helm command, and compares everything that exists afterwards.
+func TestChartsOfTheCorpusEndAsWithHelm(t *testing.T) {
 	helm := newCommand(t)
 	role := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: kindsRole},

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestHelmsOwnCommands runs every command of helm on a release of kubeop, as if helm had made it.
-func TestHelmsOwnCommands(t *testing.T) {
+// TestEveryHelmCommandWorksOnAReleaseOfKubeop runs every command of helm on a release of kubeop, as if helm had made it.
+func TestEveryHelmCommandWorksOnAReleaseOfKubeop(t *testing.T) {
 	helm := newCommand(t)
 	for name, first := range map[string]step{"notes": {}, "reference": {}, "hooks-events": {}} {
 		t.Run(name, func(t *testing.T) {

@@ -138,8 +138,8 @@ func noRoom(s *side) {
 	s.Fatal("nobody counts for the quota")
 }
 
-// TestMessages compares every message about a chart that cannot be installed with the golden file.
-func TestMessages(t *testing.T) {
+// TestMessagesOfTheCorpusAreThoseOfTheGoldenFile compares every message about a chart that cannot be installed with the golden file.
+func TestMessagesOfTheCorpusAreThoseOfTheGoldenFile(t *testing.T) {
 	const golden = "testdata/messages.golden"
 	want := messagesOf(t, golden)
 	var mu sync.Mutex
@@ -211,7 +211,7 @@ func keepMessages(t *testing.T, file string, messages map[string]string) {
 	t.Helper()
 	var out strings.Builder
 	out.WriteString("What people are told of charts that cannot be installed; (refused) by the platform, (rendering) by the chart or its\n" +
-		"values, (failed) by the cluster. go test -run TestMessages -update writes it anew.\n")
+		"values, (failed) by the cluster. go test -run TestMessagesOfTheCorpus -update writes it anew.\n")
 	for _, name := range slices.Sorted(maps.Keys(messages)) {
 		fmt.Fprintf(&out, "\n== %s\n%s\n", name, messages[name])
 	}

@@ -93,7 +93,7 @@ func TestDigestOfNoValues(t *testing.T) {
 	}
 }
 
-func TestDigestErrors(t *testing.T) {
+func TestADigestNeedsAChartDigestAndValuesThatEncode(t *testing.T) {
 	if _, _, err := input(func(r *Request) { r.Input.Chart.Digest = "" }).digests(); err == nil {
 		t.Error("a chart without digest has one")
 	}
@@ -103,7 +103,7 @@ func TestDigestErrors(t *testing.T) {
 	}
 }
 
-func TestLabelValue(t *testing.T) {
+func TestALabelValueIsValidAndStable(t *testing.T) {
 	for _, name := range []string{"kubeop-7f9c", strings.Repeat("x", 200), "a b", "ü", ""} {
 		got := decide.LabelValue(name)
 		if len(validation.IsValidLabelValue(got)) > 0 {

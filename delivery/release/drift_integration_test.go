@@ -179,7 +179,7 @@ func TestDriftOfObjectsThatChangeMeanwhile(t *testing.T) {
 	writer.Wait()
 }
 
-func TestDriftWithoutSuspects(t *testing.T) {
+func TestDriftNeedsAnObjectToCompare(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.request(sources.ChartFolder(drifting()))
 	tm.deploy(r)

@@ -42,7 +42,7 @@ func noise(size int) string {
 func soon(int) time.Duration  { return 0 }
 func later(int) time.Duration { return time.Hour }
 
-func TestRenderingFails(t *testing.T) {
+func TestAFailedRenderingNamesTheTemplate(t *testing.T) {
 	schema := `{"type":"object","properties":{"color":{"pattern":"^[a-z]+$"}}}`
 	tests := map[string]struct {
 		files map[string]string

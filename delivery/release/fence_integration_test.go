@@ -95,9 +95,9 @@ const (
 	writesOfUninstall = 6
 )
 
-// TestStoppedProcesses stops a process at each of its writes. The next process completes the release. When the first one is resumed, like a
+// TestAStoppedReleaseIsCompletedByTheNextProcess stops a process at each of its writes. The next process completes the release. When the first one is resumed, like a
 // leader that was only paused, it finds that the release was taken over.
-func TestStoppedProcesses(t *testing.T) {
+func TestAStoppedReleaseIsCompletedByTheNextProcess(t *testing.T) {
 	hooks := map[string]string{"templates/hook.yaml": strings.Replace(web(nil)["templates/hook.yaml"], "pre-install", "pre-install,pre-upgrade,pre-rollback,pre-delete", 1)}
 	good := func(tm *team, color string) Request {
 		r := tm.request(sources.ChartFolder(fourObjects(hooks)), "color="+color)
@@ -176,7 +176,7 @@ func pendingIn(statuses map[int]string) bool {
 	return false
 }
 
-func TestStoppedUninstallations(t *testing.T) {
+func TestAStoppedUninstallationIsCompletedByTheNextProcess(t *testing.T) {
 	for nth := 1; nth <= writesOfUninstall+1; nth++ {
 		t.Run(fmt.Sprintf("at write %d", nth), func(t *testing.T) {
 			tm := newTeam(t)

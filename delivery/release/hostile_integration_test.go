@@ -80,9 +80,9 @@ func needsProcesses(t *testing.T) {
 	}
 }
 
-// TestHostileCharts: a chart that crashes the process that evaluates it is reported with limit and place. It is not evaluated again, not
+// TestAHostileChartIsReportedAndNotEvaluatedAgain: a chart that crashes the process that evaluates it is reported with limit and place. It is not evaluated again, not
 // even by the next operator. Neither this process nor another app is disturbed.
-func TestHostileCharts(t *testing.T) {
+func TestAHostileChartIsReportedAndNotEvaluatedAgain(t *testing.T) {
 	needsProcesses(t)
 	limited := map[bool]*sandbox.Pool{}
 	for counted, cpu := range map[bool]time.Duration{false: time.Second, true: 15 * time.Second} {

@@ -64,8 +64,8 @@ func TestATestThatCouldNotRunIsNotForgotten(t *testing.T) {
 	}
 }
 
-// TestWhyTestsFailed is known only of the tests of this input, and only in the process that ran them.
-func TestWhyTestsFailed(t *testing.T) {
+// TestTheCauseOfAFailedTestIsKnownForItsInputOnly, and only in the process that ran it.
+func TestTheCauseOfAFailedTestIsKnownForItsInputOnly(t *testing.T) {
 	tested := func(result string) decide.State {
 		s := decide.State{{Number: 1}}
 		s[0].Test = result

@@ -45,7 +45,7 @@ spec:
 	return files
 }
 
-func TestLifecycle(t *testing.T) {
+func TestAReleaseIsInstalledUpgradedAndUninstalled(t *testing.T) {
 	tm := newTeam(t)
 	files := sources.ChartFolder(web(nil))
 

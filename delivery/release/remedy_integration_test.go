@@ -119,7 +119,7 @@ func TestAnUpgradeThatKeepsFailingIsRolledBackAndHeld(t *testing.T) {
 	}
 }
 
-func TestStrategies(t *testing.T) {
+func TestTheStrategyDecidesTheRemedyOfAFailedUpgrade(t *testing.T) {
 	tests := map[string]struct {
 		strategy v1alpha1.RemediationStrategy
 		status   helm.Status

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAs(t *testing.T) {
+func TestReservedAddressesSayWhatTheyAre(t *testing.T) {
 	for address, want := range map[string]string{
 		"127.0.0.1": "loopback", "::1": "loopback", "::ffff:127.0.0.1": "loopback", "169.254.169.254": "link-local", "fe80::1%eth0": "link-local",
 		"64:ff9b::a9fe:a9fe": "link-local", "0.0.0.0": "no host", "::": "no host", "224.0.0.1": "multicast", "ff02::1": "multicast",
@@ -26,8 +26,8 @@ func TestAs(t *testing.T) {
 	}
 }
 
-// TestMetadata: what pods are kept from is where clouds have their metadata, and not, say, loopback, which is their own.
-func TestMetadata(t *testing.T) {
+// TestMetadataAndPrivateCoverWholeNetworks: what pods are kept from is where clouds have their metadata, and not, say, loopback, which is their own.
+func TestMetadataAndPrivateCoverWholeNetworks(t *testing.T) {
 	within := func(networks []netip.Prefix, address string) bool {
 		return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddr(address)) })
 	}

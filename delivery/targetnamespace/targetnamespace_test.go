@@ -36,7 +36,7 @@ func parse(t *testing.T, documents string) []*unstructured.Unstructured {
 	return objects
 }
 
-func TestSet(t *testing.T) {
+func TestSetReplacesTheNamespaceOfTheAuthor(t *testing.T) {
 	cases := map[string]struct{ given, want string }{
 		"objects with, without and in the namespace": {
 			"kind: ConfigMap\nmetadata: {name: a, namespace: theirs}\n---\nkind: ConfigMap\nmetadata: {name: b}\n---\nkind: ConfigMap\nmetadata: {name: c, namespace: ours}\n",

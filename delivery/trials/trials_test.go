@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestTrials(t *testing.T) {
+func TestAnInputThatEndedOperatorsIsNotTriedAgain(t *testing.T) {
 	app, dir := types.NamespacedName{Namespace: "team", Name: "web"}, t.TempDir()
 	for range MaxLost {
 		lost := New(dir, "these files") // the operator ended before End

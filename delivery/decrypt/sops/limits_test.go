@@ -201,7 +201,7 @@ func TestTheProcessIsIsolated(t *testing.T) {
 	}
 }
 
-func TestKeysInMessages(t *testing.T) {
+func TestMessagesNameAKeyByItsKindAndID(t *testing.T) {
 	for want, key := range map[string]*keyservice.Key{
 		`age "age1"`:                         {KeyType: &keyservice.Key_AgeKey{AgeKey: &keyservice.AgeKey{Recipient: "age1"}}},
 		`OpenPGP "ABCD"`:                     {KeyType: &keyservice.Key_PgpKey{PgpKey: &keyservice.PgpKey{Fingerprint: "ABCD"}}},

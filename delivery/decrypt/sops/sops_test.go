@@ -62,7 +62,7 @@ func keyData(t testing.TB, name string) []byte {
 
 func one(name string, data []byte) fs.FS { return fstest.MapFS{name: {Data: data}} }
 
-func TestReadFile(t *testing.T) {
+func TestReadFileDecryptsEachFormat(t *testing.T) {
 	tests := map[string]string{
 		"secret.yaml": "one.agekey", "types.yaml": "two.agekey", "partial.yaml": "one.agekey", "values.json": "one.agekey",
 		"settings.env": "one.agekey", "note.txt": "one.agekey", "blob.bin": "one.agekey", "pgp.yaml": "pgp.asc", "both.yaml": "pgp.asc",
@@ -127,7 +127,7 @@ func TestDecryptedValuesAreReported(t *testing.T) {
 	}
 }
 
-func TestReadFileErrors(t *testing.T) {
+func TestReadFileExplainsWhatItCannotDecrypt(t *testing.T) {
 	secret, shamir := string(read(t, "secret.yaml")), string(read(t, "shamir.yaml"))
 	password := regexp.MustCompile(`password: (ENC.*)\n`).FindStringSubmatch(secret)[1]
 	lines := regexp.MustCompile(`lines: (ENC.*)\n`).FindStringSubmatch(secret)[1]
@@ -245,7 +245,7 @@ func TestTheLastTryCounts(t *testing.T) {
 	}
 }
 
-func TestReadKeysErrors(t *testing.T) {
+func TestReadKeysExplainsKeysThatItCannotUse(t *testing.T) {
 	public := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("x"), 40))
 	for name, tc := range map[string]struct {
 		data map[string][]byte

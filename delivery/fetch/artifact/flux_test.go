@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-func TestDownloadArtifact(t *testing.T) {
+func TestDownloadSendsNoCredentialsAndChecksTheDigest(t *testing.T) {
 	archive := sources.TarGz(t, sources.Entry{Name: "web.yaml", Text: "kind: Service"})
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -80,7 +80,7 @@ func TestDownloadArtifact(t *testing.T) {
 	}
 }
 
-func TestArtifactHosts(t *testing.T) {
+func TestAPatternOfHostsMatchesOneLabel(t *testing.T) {
 	for host, want := range map[string]bool{
 		"source-controller.flux-system.svc": true, "source-controller.x.svc": true, "source-controller..svc": false, "source-controller.svc": false,
 		"source-controller.a.b.svc": false, "evil.flux-system.svc": false, "source-controller.flux-system.svc.evil.example": false, "x.source-controller.a.svc": false,

@@ -43,7 +43,7 @@ func filesOf(t *testing.T, store *Store, a Artifact) fs.FS {
 	return files
 }
 
-func TestArtifactFromRegistry(t *testing.T) {
+func TestAnArtifactIsFetchedFromARegistry(t *testing.T) {
 	server := sources.ServeOCI(t, httptest.NewServer)
 	digests := map[string]string{}
 	for _, tag := range []string{"latest", "1.0.0", "1.2.0", "2.0.0-rc.1", "dev"} {
@@ -223,7 +223,7 @@ func TestARangeOfVersionsIsNotResolvedFromAPartOfTheTags(t *testing.T) {
 	}
 }
 
-func TestArtifactUnhappy(t *testing.T) {
+func TestUnusableArtifactsAreExplained(t *testing.T) {
 	server := sources.ServeOCI(t, httptest.NewServer)
 	good := sources.TarGz(t, sources.Entry{Name: "a", Text: "1"})
 	server.PushArtifact(t, "good", fluxLayer, good)
@@ -277,7 +277,7 @@ func TestArtifactUnhappy(t *testing.T) {
 	}
 }
 
-func TestUnpackRefuses(t *testing.T) {
+func TestUnpackRefusesHostileArchives(t *testing.T) {
 	small := defaultLimits()
 	small.unpacked, small.unpackedFile, small.files, small.paths, small.path, small.depth = 20*limit.KiB, 4*limit.KiB, 5, 100, 40, 3
 	many := func(n int, name func(int) string) (all []sources.Entry) {

@@ -83,7 +83,7 @@ func (s *source) query(key string, q Question) (int, error) {
 	return s.get(Query{Key: key, Question: q, Host: "host:443"})
 }
 
-func TestRecentAnswers(t *testing.T) {
+func TestAnAnswerIsKeptUntilItIsTooOld(t *testing.T) {
 	s := newSource(t, recent)
 	q := func(generation int64) Question { return Question{Generation: generation, MaxAge: time.Minute} }
 	now := Question{Generation: 2, Request: "now", MaxAge: time.Minute}
@@ -111,8 +111,8 @@ func TestRecentAnswers(t *testing.T) {
 	}
 }
 
-// TestRecentFailures has something ask every 100 ms, as events do, and looks at when the source is asked.
-func TestRecentFailures(t *testing.T) {
+// TestThePauseAfterAFailureDoubles has something ask every 100 ms, as events do, and looks at when the source is asked.
+func TestThePauseAfterAFailureDoubles(t *testing.T) {
 	const second = time.Second
 	cases := map[string]struct {
 		q     Question
@@ -182,7 +182,7 @@ func TestRecentAfterAFailure(t *testing.T) {
 	}
 }
 
-func TestRecentLast(t *testing.T) {
+func TestLastReturnsTheAnswerBeforeAFailure(t *testing.T) {
 	s := newSource(t, recent)
 	if _, _, ok := s.Last("a"); ok {
 		t.Error("there is an answer before anybody asked")
@@ -416,7 +416,7 @@ type netError struct{}
 
 func (*netError) Error() string { return "no route" }
 
-func TestPrepareThatFails(t *testing.T) {
+func TestAFailureOfPrepareIsRemembered(t *testing.T) {
 	s := newSource(t, recent)
 	prepared := 0
 	missing := func() (Fetcher[int], error) { prepared++; return nil, errors.New("no such Secret") }
@@ -430,7 +430,7 @@ func TestPrepareThatFails(t *testing.T) {
 	}
 }
 
-func TestSharedAnswers(t *testing.T) {
+func TestCallersWithTheSameKeyShareAnAnswer(t *testing.T) {
 	s := newSource(t, shared)
 	var changes [][2]int
 	s.Changed = func(_ string, was, is int) { changes = append(changes, [2]int{was, is}) }
@@ -529,7 +529,7 @@ func TestATimeoutOfOneCallerIsNotTheAnswerForOthers(t *testing.T) {
 	}
 }
 
-func TestQuestionOf(t *testing.T) {
+func TestTheQuestionOfAnAppFollowsItsIntervals(t *testing.T) {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Generation: 7, Annotations: map[string]string{"reconcile.fluxcd.io/requestedAt": "noon"}}}
 	want := Question{Generation: 7, Request: "noon", MaxAge: 9 * time.Minute}
 	if got := QuestionOf(app); got != want {

@@ -195,8 +195,8 @@ func TestAnAnswerFollowsOneOfTheSameSource(t *testing.T) {
 	}
 }
 
-// TestThePoolsErrors in the words of this package.
-func TestThePoolsErrors(t *testing.T) {
+// TestErrorsOfThePoolGetTheirKind, which decides the condition.
+func TestErrorsOfThePoolGetTheirKind(t *testing.T) {
 	other := errors.New("away")
 	for name, tc := range map[string]struct{ err, want error }{
 		"full": {pool.ErrFull, failure.ErrBusy}, "canceled": {pool.ErrCanceled, context.Canceled}, "open": {&pool.OpenError{Host: "h"}, failure.ErrUnavailable},

@@ -25,7 +25,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-func TestChartFromRepository(t *testing.T) {
+func TestAChartIsFetchedFromARepository(t *testing.T) {
 	server := sources.ServeHelm(t)
 	digests := server.Publish(t, "1.0.0", "1.10.0", "1.9.0", "2.0.0-rc.1", "1.10.0+build.2", "v0.1.0", "not-a-version")
 	cases := map[string]struct{ requested, want string }{
@@ -145,7 +145,7 @@ func TestChartForManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestChartUnhappy(t *testing.T) {
+func TestUnusableChartsAreExplained(t *testing.T) {
 	server := sources.ServeHelm(t)
 	server.Publish(t, "1.0.0", "1.1.0", "1.2.0", "2.0.0", "2.1.0", "3.0.0-rc.1")
 	archive, digest := sources.Gzip(t, "x")

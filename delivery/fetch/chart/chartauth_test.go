@@ -205,7 +205,7 @@ func TestOnlyArchivesAreFetchedElsewhere(t *testing.T) {
 
 // A registry may name any token server. One on another host gets credentials only if administrators allow it for this registry, and no host
 // to which it redirects does; pulling without credentials is always allowed.
-func TestChartTokenServers(t *testing.T) {
+func TestOnlyAllowedTokenServersGetCredentials(t *testing.T) {
 	const basicHeader = "Basic Ym90Omh1bnRlcjI="
 	third := listen(t, httptest.NewTLSServer, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"token":"t0ken"}`)) })
 	answer := func(w http.ResponseWriter, req *http.Request) {

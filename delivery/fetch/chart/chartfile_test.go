@@ -20,7 +20,7 @@ func TestTheNameOfAChartInTheNameOfItsArchive(t *testing.T) {
 	}
 }
 
-func TestMissingDependency(t *testing.T) {
+func TestADependencyThatIsNotLockedIsExplained(t *testing.T) {
 	const stable = "https://charts.example/stable"
 	locked := []dependencyEntry{{Name: "cache", Version: "1.9.9", Repository: stable}, {Name: "db", Version: "1.2.3", Repository: stable + "/"}, {Name: "db", Version: "9.0.0", Repository: "https://other.example"}}
 	for name, tc := range map[string]struct {

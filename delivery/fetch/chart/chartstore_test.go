@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-func TestChartDigest(t *testing.T) {
+func TestAChartWithAnotherDigestIsRefused(t *testing.T) {
 	server := sources.ServeHelm(t)
 	digests := server.Publish(t, "1.0.0", "1.1.0")
 	archive, own := sources.Gzip(t, "x")
@@ -66,7 +66,7 @@ func TestChartDigest(t *testing.T) {
 }
 
 // A truncated answer is never taken as complete.
-func TestChartCutShort(t *testing.T) {
+func TestAChartThatIsCutShortIsNotKept(t *testing.T) {
 	archive, digest := sources.Gzip(t, strings.Repeat("0123456789", 1000))
 	cut := func(w http.ResponseWriter, content []byte, silent bool) {
 		if !silent {
@@ -217,7 +217,7 @@ func TestChartStoreTidiesAfterACrash(t *testing.T) {
 	}
 }
 
-func TestSweep(t *testing.T) {
+func TestSweepRemovesUnusedCharts(t *testing.T) {
 	server := sources.ServeHelm(t)
 	server.Publish(t, "1.0.0", "2.0.0")
 	store := NewStore(t.TempDir(), loopback)
@@ -272,7 +272,7 @@ func TestSweep(t *testing.T) {
 	fetch("1.0.0")
 }
 
-func TestSweepWhileFetching(t *testing.T) {
+func TestSweepLeavesChartsThatAreBeingFetched(t *testing.T) {
 	server := sources.ServeHelm(t)
 	server.Publish(t, "1.0.0")
 	want, _ := sources.Gzip(t, "1.0.0")
@@ -345,7 +345,7 @@ func TestChartFailureIsShared(t *testing.T) {
 	}
 }
 
-func TestIndexTooLarge(t *testing.T) {
+func TestAnIndexThatIsTooLargeIsRefused(t *testing.T) {
 	server := sources.ServeHelm(t)
 	server.Publish(t, "1.0.0")
 	store := NewStore(t.TempDir(), loopback)

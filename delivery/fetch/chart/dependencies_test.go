@@ -71,7 +71,7 @@ func got(all []Dependency) []string {
 	return lines
 }
 
-func TestDependencies(t *testing.T) {
+func TestDependenciesAreFetchedFromWhereTheChartSays(t *testing.T) {
 	server := sources.ServeHelm(t)
 	server.Publish(t, "1.0.0", "1.1.0", "2.0.0")
 	registry := sources.ServeOCI(t, httptest.NewTLSServer)
@@ -141,7 +141,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-func TestDependenciesUnhappy(t *testing.T) {
+func TestUnusableDependenciesAreExplained(t *testing.T) {
 	server := sources.ServeHelm(t)
 	server.Publish(t, "1.0.0", "2.0.0")
 	server.Files["/odd/index.yaml"] = []byte(`entries: {web: [{version: "../1.0.0", urls: [x.tgz]}]}`)
@@ -369,7 +369,7 @@ func TestMissingChangesWithTheDependencies(t *testing.T) {
 	}
 }
 
-func TestOverlay(t *testing.T) {
+func TestOverlayShowsTheFetchedDependencies(t *testing.T) {
 	server := sources.ServeHelm(t)
 	server.Publish(t, "1.0.0")
 	root := commitFolder(t, map[string]string{

@@ -24,7 +24,7 @@ func pushChart(t *testing.T, s *sources.OCIServer, tag, mediaType string) string
 	return s.PushChart(t, tag, mediaType, archive)
 }
 
-func TestChartFromRegistry(t *testing.T) {
+func TestAChartIsFetchedFromARegistry(t *testing.T) {
 	server := sources.ServeOCI(t, httptest.NewServer)
 	digests := map[string]string{}
 	for _, tag := range []string{"0.9.0", "1.0.0", "1.10.0", "1.9.0", "2.0.0-rc.1", "1.5.0_build.1", "latest"} {

@@ -401,7 +401,7 @@ func TestASweepKeepsFilesUsedSinceTheStartLongest(t *testing.T) {
 	}
 }
 
-func TestCountingTogether(t *testing.T) {
+func TestChargesMayBeCountedAtTheSameTime(t *testing.T) {
 	d, _ := diskOf()
 	dir := t.TempDir()
 	var all sync.WaitGroup

@@ -71,7 +71,7 @@ func unpacked(t *testing.T, d *Draft, args ...string) string {
 	return ""
 }
 
-func TestAFirstCommit(t *testing.T) {
+func TestAFirstCommitNeedsNoParent(t *testing.T) {
 	c := Commit{Message: "First\n", Author: Person{"Ann", "ann@example.com"}, Committer: Person{"kubeop", "k@example.com"}, At: time.Unix(5, 0).UTC()}
 	d := made(t, parentOf(nil), c, Change{Path: "a/b", Content: []byte("x")}, Change{Path: "a.yaml", Content: []byte{}}, Change{Path: "gone"})
 	hash := hashes(t, d, "")[0]
@@ -174,8 +174,8 @@ func TestWhatAChangeDoesNotNameStaysAsItIs(t *testing.T) {
 	}
 }
 
-// TestChanges compares with what the folders' entries are afterwards; "-" is a folder that does not exist.
-func TestChanges(t *testing.T) {
+// TestChangesGiveTheEntriesOfTheirFolders compares with what the folders' entries are afterwards; "-" is a folder that does not exist.
+func TestChangesGiveTheEntriesOfTheirFolders(t *testing.T) {
 	parent := parentOf(map[string]string{"a/one": "1", "a/two": "2", "a/deep/three": "3", "b": "4"})
 	tree := strings.Repeat("ab", 20)
 	for name, tc := range map[string]struct {

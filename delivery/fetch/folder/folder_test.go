@@ -86,7 +86,7 @@ func TestFolderIsAnFS(t *testing.T) {
 	}
 }
 
-func TestFolderDigest(t *testing.T) {
+func TestTheDigestOfAFolderChangesOnlyWithItsFiles(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("apps/a/app.yaml", "1")
 	repo.Write("apps/b/app.yaml", "2")
@@ -175,7 +175,7 @@ func everyWay(root *Folder, path string) map[string]error {
 	return map[string]error{"open": open, "read": read, "list": list, "sub": sub}
 }
 
-func TestFolderPaths(t *testing.T) {
+func TestPathsThatLeaveAFolderAreRefused(t *testing.T) {
 	root := commitFolder(t, nil, func(r *sources.GitRepo) { r.Write("dir/file", "x") })
 	for _, path := range []string{"", "/", "..", "../x", "dir/../dir", "/dir", "dir/", "./dir", "dir//file"} {
 		for op, err := range everyWay(root, path) {
@@ -199,7 +199,7 @@ func TestFolderPaths(t *testing.T) {
 	}
 }
 
-func TestFolderLimits(t *testing.T) {
+func TestAFolderBeyondTheLimitsIsRefused(t *testing.T) {
 	deep := strings.Repeat("d/", 8)
 	root := commitFolder(t, func(l *Limits) { *l = Limits{File: 1024, Files: 40, Depth: 6} }, func(r *sources.GitRepo) {
 		r.Write("large", strings.Repeat("x", 1025))

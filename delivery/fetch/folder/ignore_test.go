@@ -135,7 +135,7 @@ func TestIgnoredFilesAreInNoAnswerOfTheFileSystem(t *testing.T) {
 	}
 }
 
-func TestIgnoreLimit(t *testing.T) {
+func TestTooManyPatternsAreRefused(t *testing.T) {
 	if _, err := Ignore(fstest.MapFS{}, ".", strings.Repeat("a\n", maxIgnoreLines)); err != nil {
 		t.Error(err)
 	}

@@ -92,7 +92,7 @@ func TestReadingOfABuild(t *testing.T) {
 	}
 }
 
-func TestReads(t *testing.T) {
+func TestReadsRecordWhatWasRead(t *testing.T) {
 	root := commitFolder(t, nil, func(r *sources.GitRepo) {
 		r.Write("a/b/c.txt", "c")
 		r.Write("d.txt", "d")

@@ -60,7 +60,7 @@ func config(r *sources.GitRepo, args ...string) {
 	r.Run(filepath.Join(r.Root, r.Name), append([]string{"config"}, args...)...)
 }
 
-func TestAncestry(t *testing.T) {
+func TestACommitDescendsFromAnotherByItsParents(t *testing.T) {
 	cases := map[string]struct {
 		// push changes the history after the first fetch.
 		push func(*sources.GitRepo)

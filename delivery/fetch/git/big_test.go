@@ -75,8 +75,8 @@ func (c countingWriter) Write(p []byte) (int, error) {
 	return c.ResponseWriter.Write(p)
 }
 
-// TestALargeRepository fetches 4,000 files of 20 MiB within 20 MiB of memory, and a change of one of them in 300 ms and 100 KiB.
-func TestALargeRepository(t *testing.T) {
+// TestALargeRepositoryNeedsLittleMemory fetches 4,000 files of 20 MiB within 20 MiB of memory, and a change of one of them in 300 ms and 100 KiB.
+func TestALargeRepositoryNeedsLittleMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes a large repository")
 	}
@@ -124,8 +124,8 @@ func noiseOf(i int) io.Reader {
 	return hexed{rand.NewChaCha8([32]byte{byte(i), byte(i >> 8), byte(i >> 16)})}
 }
 
-// TestHostileRepositories are refused with the name of a limit, and need little memory.
-func TestHostileRepositories(t *testing.T) {
+// TestHostileRepositoriesAreRefusedWithTheNameOfALimit, and need little memory.
+func TestHostileRepositoriesAreRefusedWithTheNameOfALimit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes large repositories")
 	}

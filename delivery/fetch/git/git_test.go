@@ -74,7 +74,7 @@ func TestFetchRequestsNothingItHas(t *testing.T) {
 	}
 }
 
-func TestFetchIncrementally(t *testing.T) {
+func TestASecondFetchTransfersOnlyWhatIsNew(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	for i := range 50 {
 		// Text that does not compress, so that sizes show what was sent.

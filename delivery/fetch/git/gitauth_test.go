@@ -133,7 +133,7 @@ func TestFetchFromUnknownAuthority(t *testing.T) {
 	sources.WantError(t, err, failure.ErrAuthentication, "ca.crt")
 }
 
-func TestFetchRedirected(t *testing.T) {
+func TestCredentialsAreNotSentToAnotherHost(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "1")
 	hash := repo.Push("first")
@@ -227,7 +227,7 @@ func TestFetchOverSSHRefused(t *testing.T) {
 	}
 }
 
-func TestEncryptedIdentity(t *testing.T) {
+func TestAnEncryptedIdentityIsRefused(t *testing.T) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)

@@ -218,7 +218,7 @@ func openFiles(t *testing.T) int {
 	return len(open)
 }
 
-func TestFetchLimits(t *testing.T) {
+func TestARepositoryBeyondTheLimitsIsRefused(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	// A megabyte of zeros is transferred as a kilobyte.
 	repo.Write("zeros", strings.Repeat("\x00", limit.MiB))

@@ -65,7 +65,7 @@ func hook(t *testing.T, repo *sources.GitRepo, script string) {
 	}
 }
 
-func TestPush(t *testing.T) {
+func TestPushWritesACommitOverHTTPAndSSH(t *testing.T) {
 	repo := pushable(t)
 	web, ssh := sources.ServeGit(t, repo, httptest.NewServer), sources.ServeSSH(t, repo)
 	for name, src := range map[string]Source{

@@ -35,7 +35,7 @@ func advertised(t testing.TB, symref string, names ...string) *packp.AdvRefs {
 	return refs
 }
 
-func TestResolveHead(t *testing.T) {
+func TestHEADIsResolvedToItsBranch(t *testing.T) {
 	cases := map[string]struct {
 		refs *packp.AdvRefs
 		want string
@@ -68,7 +68,7 @@ func TestResolveHead(t *testing.T) {
 	}
 }
 
-func TestResolveSemver(t *testing.T) {
+func TestTheHighestTagOfARangeIsChosen(t *testing.T) {
 	refs := advertised(t, "", "refs/tags/v1.0.0", "refs/tags/1.2.0", "refs/tags/v1.10.0", "refs/tags/v1.9", "refs/tags/v2.0.0-rc.1",
 		"refs/tags/v3.0.0+b", "refs/tags/v3.0.0+a", "refs/tags/app/v9.0.0", "refs/tags/v7.0.0@nightly", "refs/heads/v8.0.0")
 	for expression, want := range map[string]string{

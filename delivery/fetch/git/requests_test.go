@@ -283,7 +283,7 @@ func TestPathsInTheCommandOfAnSSHServer(t *testing.T) {
 	}
 }
 
-func TestTargetsOfRefs(t *testing.T) {
+func TestARefNamesTheCommitToFetch(t *testing.T) {
 	refs := advertised(t, "", "HEAD", "refs/heads/main", "refs/tags/v1", "refs/pull/1/head", "refs/tags/light")
 	refs.Peeled["refs/tags/v1"] = plumbing.Hash{9}
 	hash := func(n byte) string { return plumbing.Hash{n}.String() }
@@ -358,7 +358,7 @@ func TestCommitsOfAStoreOnDisk(t *testing.T) {
 	}
 }
 
-func TestNamesOfAuthors(t *testing.T) {
+func TestAnAuthorIsShownInOneShortLine(t *testing.T) {
 	for name, tc := range map[string]struct{ name, email, want string }{
 		"a name": {"Ann", "a@example.com", "Ann"}, "none": {"  ", "a@example.com", "a@example.com"}, "two lines": {"A\nB", "", "A B"},
 		"a long one": {strings.Repeat("ä", maxAuthor+1), "", strings.Repeat("ä", maxAuthor-1) + "…"}, "the longest": {strings.Repeat("ä", maxAuthor), "", strings.Repeat("ä", maxAuthor)},

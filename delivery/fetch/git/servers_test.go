@@ -18,7 +18,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-func TestHeads(t *testing.T) {
+func TestHeadsAreTheBranchesOfARemote(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "1")
 	first := repo.Push("first")

@@ -138,8 +138,8 @@ func TestFetchRemovesUnfinishedFiles(t *testing.T) {
 	}
 }
 
-// TestFetchKilled kills a process at different points of a fetch, and fetches again from the files that it left.
-func TestFetchKilled(t *testing.T) {
+// TestAFetchContinuesFromTheFilesOfAKilledOne kills a process at different points of a fetch, and fetches again from the files that it left.
+func TestAFetchContinuesFromTheFilesOfAKilledOne(t *testing.T) {
 	if url := os.Getenv("FETCH_URL"); url != "" {
 		for {
 			_, _ = NewStore(os.Getenv("FETCH_DIR"), loopback).Fetch(context.Background(), Source{URL: url})
@@ -166,7 +166,7 @@ func TestFetchKilled(t *testing.T) {
 	})
 	dir := t.TempDir()
 	for i := range 6 {
-		child := exec.Command(os.Args[0], "-test.run=^TestFetchKilled$")
+		child := exec.Command(os.Args[0], "-test.run=^TestAFetchContinuesFromTheFilesOfAKilledOne$")
 		child.Env = append(os.Environ(), "FETCH_URL="+server.RepoURL(), "FETCH_DIR="+dir)
 		if err := child.Start(); err != nil {
 			t.Fatal(err)

@@ -126,7 +126,7 @@ func tagAs(r *sources.GitRepo, name, says, commit string, sign func([]byte) stri
 	r.Git("update-ref", "refs/tags/"+name, hashObject(r, "tag", []byte(content)))
 }
 
-func TestVerifyCommits(t *testing.T) {
+func TestOnlyCommitsWithASignatureOfAKeyAreVerified(t *testing.T) {
 	mine, other, old := openpgpKey(t, 0), openpgpKey(t, 0), openpgpKey(t, 7200)
 	private := ed25519Key(t)
 	theirs, otherSSH := sshKey(t, private, "git", ssh.KeyAlgoED25519), sshKey(t, ed25519Key(t), "git", ssh.KeyAlgoED25519)
@@ -214,7 +214,7 @@ func TestGitAgreesWithSignatures(t *testing.T) {
 	repo.Git("-c", "gpg.format=ssh", "-c", "gpg.ssh.allowedSignersFile=allowed", "verify-commit", hash)
 }
 
-func TestVerifyTags(t *testing.T) {
+func TestOnlyTagsWithASignatureOfAKeyAreVerified(t *testing.T) {
 	mine, theirs := openpgpKey(t, 0), sshKey(t, ed25519Key(t), "git", ssh.KeyAlgoED25519)
 	repo := sources.NewGitRepo(t)
 	unsigned := commitAs(repo, nil, nil)

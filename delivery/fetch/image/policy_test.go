@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-func TestChooseTag(t *testing.T) {
+func TestThePolicyChoosesTheTag(t *testing.T) {
 	semver := func(want string) *v1alpha1.ImagePolicy { return &v1alpha1.ImagePolicy{SemVer: want} }
 	filtered := func(p *v1alpha1.ImagePolicy, pattern, extract string) *v1alpha1.ImagePolicy {
 		p.FilterTags = &v1alpha1.TagFilter{Pattern: pattern, Extract: extract}

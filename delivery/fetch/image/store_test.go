@@ -190,7 +190,7 @@ func TestATimeoutOfTheCallerIsNoFailureOfTheRegistry(t *testing.T) {
 	}
 }
 
-func TestChooseFaults(t *testing.T) {
+func TestFaultsOfARegistryAreExplained(t *testing.T) {
 	status := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"errors":[{"message":"tiger"}]}`, code) }
 	}
@@ -389,7 +389,7 @@ func TestEmptyTagListsCountToo(t *testing.T) {
 	}
 }
 
-func TestSplitImage(t *testing.T) {
+func TestAnImageIsSplitIntoRegistryAndName(t *testing.T) {
 	tests := map[string][2]string{
 		"nginx":                      {"docker.io", "library/nginx"},
 		"acme/web":                   {"docker.io", "acme/web"},
@@ -406,7 +406,7 @@ func TestSplitImage(t *testing.T) {
 	}
 }
 
-func TestNamesOfImages(t *testing.T) {
+func TestTheFullNameOfAnImageHasItsRegistry(t *testing.T) {
 	for image, want := range map[string][2]string{
 		"nginx":                              {"nginx", "docker.io/library/nginx"},
 		"nginx:1.27":                         {"nginx", "docker.io/library/nginx"},
@@ -422,7 +422,7 @@ func TestNamesOfImages(t *testing.T) {
 	}
 }
 
-func TestAccepts(t *testing.T) {
+func TestAcceptsOnlyTagsThatThePolicyMayChoose(t *testing.T) {
 	const digest = "@sha256:0"
 	tests := map[string]struct {
 		name, semver, reference, tag string

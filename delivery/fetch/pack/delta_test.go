@@ -9,7 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-func TestPatch(t *testing.T) {
+func TestPatchRefusesDeltasThatDoNotFit(t *testing.T) {
 	whole := bytes.Repeat([]byte("0123456789abcdef"), 0x10000/16)
 	base := append(bytes.Clone(whole), "the end"...)
 	delta := func(of, makes int, instructions ...byte) []byte {

@@ -112,8 +112,8 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// TestErrorsComeBack from the process as what they were.
-func TestErrorsComeBack(t *testing.T) {
+// TestErrorsOfAnEvaluationKeepTheirKinds, although they come from another process.
+func TestErrorsOfAnEvaluationKeepTheirKinds(t *testing.T) {
 	many := encoded(t, "one", "two")
 	few, little := usual, usual
 	few.Objects, little.Inflated = 1, 5

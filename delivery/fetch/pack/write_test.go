@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestChecksum(t *testing.T) {
+func TestAPackWithAWrongChecksumIsRefused(t *testing.T) {
 	whole := packWith(blob(t, "a"))
 	flipped := bytes.Clone(whole)
 	flipped[12] ^= 1

@@ -280,7 +280,7 @@ func TestAppsLeaveSlotsToRepositories(t *testing.T) {
 	b.wantBegun("a0", "a1", "r")
 }
 
-func TestBreaker(t *testing.T) {
+func TestTheBreakerOpensAfterRepeatedFailures(t *testing.T) {
 	b := newBed(t, Options{})
 	fail := func(name string, err error) {
 		t.Helper()
@@ -355,7 +355,7 @@ func TestAFailureBeforeALaterAnswerDoesNotCount(t *testing.T) {
 	b.end("next", nil)
 }
 
-func TestCancel(t *testing.T) {
+func TestACanceledTaskEnds(t *testing.T) {
 	b := newBed(t, Options{PerTenant: 1})
 	running := b.submit(b.task("running", "host", "acme"))
 	waiting := b.submit(b.task("waiting", "host", "acme"))
@@ -371,7 +371,7 @@ func TestCancel(t *testing.T) {
 	b.wantBegun("running", "next")
 }
 
-func TestTimeout(t *testing.T) {
+func TestATaskEndsAtItsTimeout(t *testing.T) {
 	b := newBed(t, Options{})
 	task := b.task("slow", "host", "acme")
 	task.Timeout = time.Minute

@@ -23,7 +23,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-func TestAuthFromSecret(t *testing.T) {
+func TestCredentialsAreReadFromASecret(t *testing.T) {
 	cases := map[string]struct {
 		data map[string]string
 		want Auth
@@ -121,7 +121,7 @@ func TestAuthSaysWhichCredentialsThereAre(t *testing.T) {
 	}
 }
 
-func TestAuthForHost(t *testing.T) {
+func TestTheDockerConfigHasTheCredentialsOfAHost(t *testing.T) {
 	config := []byte(`{"auths":{
 		"https://registry.example.com/v1/":{"auth":"Ym90OnBhOnNz"},
 		"plain.example.com:5000":{"username":"u","password":"p"},

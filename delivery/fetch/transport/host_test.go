@@ -2,7 +2,7 @@ package transport
 
 import "testing"
 
-func TestHostOf(t *testing.T) {
+func TestHostOfAddsThePortOfTheScheme(t *testing.T) {
 	for url, want := range map[string]string{
 		"https://Git.example/a": "git.example:443", "http://git.example:8080/a": "git.example:8080", "ssh://git@git.example/a": "git.example:22",
 		"oci://registry.example/charts": "registry.example:443", "http://git.example": "git.example:80", "nonsense": "", "": "",

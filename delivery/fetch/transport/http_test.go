@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-func TestStatusError(t *testing.T) {
+func TestAnErrorStatusSaysWhatToDo(t *testing.T) {
 	known, anonymous := Auth{Username: "bot", Password: "hunter2"}, Auth{}
 	for name, tc := range map[string]struct {
 		status int
@@ -65,7 +65,7 @@ func TestTheHostsThatRevealNothing(t *testing.T) {
 	}
 }
 
-func TestGetBody(t *testing.T) {
+func TestGetAcceptsOnlyAWholeAnswer(t *testing.T) {
 	server := record(t, httptest.NewServer)
 	server.answer = func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path == "/partial" {
@@ -162,7 +162,7 @@ func TestSafeURL(t *testing.T) {
 	}
 }
 
-func TestSameOrigin(t *testing.T) {
+func TestTheOriginIsTheSchemeHostAndPort(t *testing.T) {
 	for name, tc := range map[string]struct {
 		a, b string
 		want bool

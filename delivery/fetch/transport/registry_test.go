@@ -116,7 +116,7 @@ func TestAListOfTagsWithoutEndIsNotReadForever(t *testing.T) {
 	sources.WantError(t, registry.Failed(err, "artifact"), failure.ErrServer, "answers what cannot be used: too many pages")
 }
 
-func TestRegistryFailed(t *testing.T) {
+func TestErrorsOfRegistriesAreExplainedWithoutSecrets(t *testing.T) {
 	answer := func(status int) error {
 		return fmt.Errorf("resolving: %w", &errcode.ErrorResponse{Method: http.MethodGet, StatusCode: status, URL: &url.URL{Scheme: "https", Host: "r.example", Path: "/hunter2"},
 			Errors: errcode.Errors{{Message: "hunter2"}}})

@@ -27,7 +27,7 @@ func (s secrets) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ .
 	return s.err
 }
 
-func TestReadAuth(t *testing.T) {
+func TestReadAuthExplainsUnusableSecrets(t *testing.T) {
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "git")
 	cases := map[string]struct {
 		reader client.Reader

@@ -9,7 +9,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-func TestVerdict(t *testing.T) {
+func TestTheKindOfAnErrorDecidesTheReasonAndTheRetry(t *testing.T) {
 	cases := map[string]struct {
 		err    error
 		reason string

@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-func TestIsEnvironment(t *testing.T) {
+func TestAnErrorIsOfTheInputOrOfTheEnvironment(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	kind := schema.GroupKind{Group: "example.com", Kind: "Thing"}
 	forbidden := func(why string) error { return apierrors.NewForbidden(pods, "web", errors.New(why)) }

@@ -117,7 +117,7 @@ func TestATemplateDoesNotSortTheNextOnesLists(t *testing.T) {
 	}
 }
 
-func TestChartValuesFiles(t *testing.T) {
+func TestLaterValuesFilesOfAChartWin(t *testing.T) {
 	e := &Cache{}
 	source := Chart{Files: parent(), Digest: "1"}
 	_, got, err := e.Open(source, []string{"values-prod.yaml", "./values-eu.yaml"}, map[string]any{"nested": map[string]any{"b": 3.0}})

@@ -30,7 +30,7 @@ func archived(t testing.TB, data []byte) Chart {
 	return Chart{Archive: file}
 }
 
-func TestLoadFolder(t *testing.T) {
+func TestAChartIsLoadedFromAFolder(t *testing.T) {
 	c, err := Chart{Files: sources.ChartFolder(map[string]string{
 		"values.yaml":                   "a: 1\n",
 		"templates/a.yaml":              "kind: ConfigMap\n",
@@ -147,7 +147,7 @@ func TestTooLargeHasItsOwnError(t *testing.T) {
 	}
 }
 
-func TestAliasesThatBlowUp(t *testing.T) {
+func TestAliasBombsInChartsAreRefused(t *testing.T) {
 	const sub = "apiVersion: v2\nname: s\nversion: 1.0.0\n"
 	inner := string(sources.ChartArchive(t, "s", map[string]string{"Chart.yaml": sub, "values.yaml": aliasBomb}))
 	for name, files := range map[string]map[string]string{
@@ -175,7 +175,7 @@ func TestAliasesThatBlowUp(t *testing.T) {
 	}
 }
 
-func TestSchemaWithinItself(t *testing.T) {
+func TestASchemaMayReferToItself(t *testing.T) {
 	schema := `{"$schema":"https://json-schema.org/draft-07/schema#","definitions":{"a":{}},"properties":{"a":{"$ref":"#/definitions/a"},"b":{"default":"http://localhost/"},"c":{"$ref":"http://json-schema.org/draft-07/schema"}}}`
 	if _, err := (Chart{Files: sources.ChartFolder(map[string]string{"values.schema.json": schema})}).Load(); err != nil {
 		t.Error(err)

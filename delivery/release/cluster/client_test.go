@@ -23,7 +23,7 @@ func info(kind, name string) *resource.Info {
 	return &resource.Info{Name: name, Mapping: &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Kind: kind}}}
 }
 
-func TestNamed(t *testing.T) {
+func TestAnErrorNamesItsObjectOnce(t *testing.T) {
 	tests := map[string]struct{ err, want string }{
 		"no name":          {"json: cannot unmarshal number", "ConfigMap/web: json: cannot unmarshal number"},
 		"named":            {`configmaps "web" is forbidden`, `configmaps "web" is forbidden`},
@@ -42,7 +42,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-func TestByKind(t *testing.T) {
+func TestObjectsAreGroupedByKindInTheirOrder(t *testing.T) {
 	list := kube.ResourceList{info("Secret", "a"), info("Secret", "b"), info("ConfigMap", "c"), info("Secret", "d")}
 	var got [][]string
 	for _, batch := range byKind(list) {

@@ -27,7 +27,7 @@ const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
 
 const deploymentHead = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"
 
-func TestThreeWay(t *testing.T) {
+func TestTheThreeWayPatchKeepsWhatOthersSet(t *testing.T) {
 	const thing = "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: web}\n"
 	tests := map[string]struct {
 		before, want, live string
@@ -126,7 +126,7 @@ func TestLabelsOfPodsAloneChangeNoTemplate(t *testing.T) {
 	}
 }
 
-func TestLeaveScaled(t *testing.T) {
+func TestReplicasThatAnAutoscalerSetAreLeft(t *testing.T) {
 	const scaledBy = `  managedFields:
   - {manager: helm, operation: Update, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:paused": {}}}}
   - {manager: hpa, operation: Update, subresource: scale, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:replicas": {}}}}

@@ -23,8 +23,8 @@ func TestAFaultOfTheEnvironmentDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestDigests: the input has one digest under any allowance and actions, the trial has another under each.
-func TestDigests(t *testing.T) {
+// TestTheDigestDependsOnTheInputAloneAndTheTrialAlsoOnTheLimits: also on the actions.
+func TestTheDigestDependsOnTheInputAloneAndTheTrialAlsoOnTheLimits(t *testing.T) {
 	digest, trial, err := Digests(map[string]any{"a": 1}, "", v1alpha1.HelmActions{})
 	if err != nil || digest != Digest([]byte(`{"a":1}`)) {
 		t.Fatalf("got %s, %v", digest, err)

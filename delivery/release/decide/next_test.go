@@ -54,7 +54,7 @@ func interruptedly(l map[string]string) { delete(l, DigestLabel); delete(l, Tria
 
 func history(records ...metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata { return records }
 
-func TestNext(t *testing.T) {
+func TestTheHistoryDecidesTheNextAction(t *testing.T) {
 	overdue := noon.Add(6 * time.Minute) // timeout and grace
 	tests := map[string]struct {
 		history []metav1.PartialObjectMetadata
@@ -489,7 +489,7 @@ func asWanted() Want {
 	}
 }
 
-func TestRemoval(t *testing.T) {
+func TestTheHistoryDecidesHowARemovalGoesOn(t *testing.T) {
 	tests := map[string]struct {
 		history []metav1.PartialObjectMetadata
 		change  func(*Want)
@@ -532,7 +532,7 @@ func TestRemoval(t *testing.T) {
 	}
 }
 
-func TestJudged(t *testing.T) {
+func TestOnlyADeploymentOfThisInputCounts(t *testing.T) {
 	tests := map[string]struct {
 		record *metav1.PartialObjectMetadata
 		want   bool

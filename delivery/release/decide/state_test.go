@@ -60,7 +60,7 @@ func TestOnlyOurOwnRevisionSpeaks(t *testing.T) {
 	}
 }
 
-func TestSurplus(t *testing.T) {
+func TestTheOldestRevisionsAreSurplusButNotTheDeployedOne(t *testing.T) {
 	failures := history(
 		record(1, helm.StatusSuperseded, "a"), record(2, helm.StatusDeployed, "b"), record(3, helm.StatusFailed, "c"),
 		record(4, helm.StatusFailed, "c"), record(5, helm.StatusFailed, "c"))
@@ -88,7 +88,7 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
-func TestTally(t *testing.T) {
+func TestFailuresOfOneInputAreCounted(t *testing.T) {
 	tests := map[string]struct {
 		history []metav1.PartialObjectMetadata
 		want    Tally
@@ -123,7 +123,7 @@ func TestDeployedIsTheNewest(t *testing.T) {
 	}
 }
 
-func TestFailure(t *testing.T) {
+func TestTheNewestFailureOfAnInputIsFound(t *testing.T) {
 	s := StateOf("web", history(
 		record(1, helm.StatusFailed, "new"), record(2, helm.StatusFailed, "new"), record(3, helm.StatusFailed, "old"),
 		record(4, helm.StatusFailed, "new", interruptedly), record(5, helm.StatusDeployed, "new")))

@@ -174,7 +174,7 @@ func rendered(t *testing.T, c *chart.Chart) map[string]string {
 	return out
 }
 
-func TestVerbatim(t *testing.T) {
+func TestPlainTextRendersToItself(t *testing.T) {
 	for _, text := range []string{"", "{{", "a {{- b -}} c", "{{{{{", "}}", "{{/* c */}}", "{ {", "\n\n{{ .Values.a }}\n  ", "{{`x`}}", "a\r\n{{"} {
 		c := &chart.Chart{Metadata: &chart.Metadata{Name: "web", Version: "1.0.0"}}
 		plain, err := Plain(c, map[string]string{"web/templates/NOTES.txt": text})

@@ -17,12 +17,12 @@ import (
 )
 
 // Each kill costs the start of a process, which takes about 40 ms of processor time.
-var kills = flag.Int("kills", 100, "how many processes TestKills ends")
+var kills = flag.Int("kills", 100, "how many processes TestAnEvaluationWhoseProcessIsKilledIsTriedAgain ends")
 
-// TestKills has charts of the corpus evaluated and ends the processes of a pool at random, those that wait and those that start included,
+// TestAnEvaluationWhoseProcessIsKilledIsTriedAgain has charts of the corpus evaluated and ends the processes of a pool at random, those that wait and those that start included,
 // once during each evaluation, until -kills were ended: each evaluation is done all the same, after one retry, and its answer is the
 // right one. Two pools do this side by side. make property ends a thousand.
-func TestKills(t *testing.T) {
+func TestAnEvaluationWhoseProcessIsKilledIsTriedAgain(t *testing.T) {
 	for i := range 2 {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/mask"
 )
 
-func TestMasked(t *testing.T) {
+func TestSecretsInErrorsAreMasked(t *testing.T) {
 	cause := errors.New("no")
 	tests := map[string]struct {
 		err       error
@@ -40,7 +40,7 @@ func TestMasked(t *testing.T) {
 	}
 }
 
-func TestBrief(t *testing.T) {
+func TestBriefCutsALongErrorAndKeepsItsType(t *testing.T) {
 	if err := errors.New(strings.Repeat("a", maxMessage)); Brief(err).Error() != err.Error() {
 		t.Error("an error that is short enough was changed")
 	}
@@ -58,7 +58,7 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-func TestListed(t *testing.T) {
+func TestJoinedErrorsAreListedInOneLine(t *testing.T) {
 	a, b := errors.New("a"), errors.New("b")
 	if err := Join(nil, nil); err != nil {
 		t.Errorf("nothing: %v", err)

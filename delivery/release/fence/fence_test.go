@@ -21,7 +21,7 @@ func (a answers) RoundTrip(*http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-func TestFence(t *testing.T) {
+func TestTheFenceStopsWritesOnceAnotherProcessTookOver(t *testing.T) {
 	const object, ownRecord = "/api/v1/namespaces/team/services/web", "/api/v1/namespaces/team/secrets/sh.helm.release.v1.web.v1"
 	gone := errors.New("connection refused")
 	tests := map[string]struct {

@@ -52,7 +52,7 @@ func TestGateStampsManifests(t *testing.T) {
 	}
 }
 
-func TestGateRefuses(t *testing.T) {
+func TestTheGateRefusesForbiddenObjectsWhereverTheyAre(t *testing.T) {
 	indented := "  " + strings.ReplaceAll(strings.TrimSpace(clusterRole), "\n", "\n  ")
 	item := "- " + strings.TrimPrefix(indented, "  ")
 	tests := map[string]string{
@@ -203,7 +203,7 @@ func TestDocumentsThatAreNoObjectsAreRefused(t *testing.T) {
 	}
 }
 
-func TestClassify(t *testing.T) {
+func TestAnErrorIsClassifiedByWhenItOccurred(t *testing.T) {
 	plain := errors.New("password hunter22 is bad")
 	tests := map[string]struct {
 		gate   Gate

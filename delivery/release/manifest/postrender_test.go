@@ -26,7 +26,7 @@ func patches(all ...kustomize.Patch) []v1alpha1.PostRenderer {
 
 const podDocument = "---\n# Source: web/templates/pod.yaml\napiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: registry/app:1}]\n  initContainers: [{name: i, image: other:1}]\n  big: 12345678901234567\n"
 
-func TestPostRenderers(t *testing.T) {
+func TestPostRenderersPatchTheirTargets(t *testing.T) {
 	pods := &kustomize.Selector{Kind: "Pod", Name: "w.*"}
 	tests := map[string]struct {
 		renderers []v1alpha1.PostRenderer
@@ -234,7 +234,7 @@ func TestPostRenderersReachHooks(t *testing.T) {
 	}
 }
 
-func TestCommonMetadata(t *testing.T) {
+func TestCommonMetadataIsSetOnEveryObject(t *testing.T) {
 	g := NewGate(anything, always, nil, &v1alpha1.CommonMetadata{Labels: map[string]string{"a": "over"}})
 	out, err := g.Run(bytes.NewBufferString("---\n" + strings.Replace(configMap, "name: a", "name: a\n  labels: {a: chart, b: chart}", 1)))
 	if err != nil || !strings.Contains(out.String(), "a: over\n    b: chart") || strings.Contains(out.String(), "annotations") {

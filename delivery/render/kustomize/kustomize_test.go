@@ -69,7 +69,7 @@ func built(files fs.FS, path string, with *v1alpha1.Build) ([]*unstructured.Unst
 	return build.Folder(files, path, with, budget.App{})
 }
 
-func TestBuild(t *testing.T) {
+func TestABuildHasTheObjectsOfItsFolder(t *testing.T) {
 	for name, path := range map[string]string{
 		"base":                               "base",
 		"overlay":                            "stage",
@@ -85,7 +85,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-func TestBuildErrors(t *testing.T) {
+func TestABuildExplainsWhatItCannotRead(t *testing.T) {
 	link := &fstest.MapFile{Data: []byte("../base"), Mode: fs.ModeSymlink}
 	long, aliases := strings.Repeat("x", 2000), strings.Repeat("*a, ", 1000)
 	tests := map[string]struct {
@@ -261,7 +261,7 @@ func TestBasesThatDoubleEachOtherAreRefused(t *testing.T) {
 	}
 }
 
-func TestBuildLimits(t *testing.T) {
+func TestABuildBeyondTheLimitsIsRefused(t *testing.T) {
 	many := strings.Repeat(rendering.ConfigMap("a")+"---\n", 1000)
 	items := "apiVersion: v1\nkind: List\nitems:\n" + strings.Repeat("- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n", 1000+1)
 	generators := "configMapGenerator:\n" + strings.Repeat("- {name: a, literals: [x=y]}\n", 1000+1)

@@ -25,8 +25,8 @@ func deployments(name string) *kustomize.Selector {
 	return &kustomize.Selector{Kind: "Deployment", Name: name}
 }
 
-// TestBuildWith compares with kustomize itself, run on a disk over the same folder.
-func TestBuildWith(t *testing.T) {
+// TestBuildWithChangesAFolderAsKustomizeDoes compares with kustomize itself, run on a disk over the same folder.
+func TestBuildWithChangesAFolderAsKustomizeDoes(t *testing.T) {
 	plain := map[string]string{"plain/b/deployment.yaml": deploymentManifest, "plain/a.json": `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}`}
 	all := v1alpha1.Build{
 		Patches:    []kustomize.Patch{{Patch: replicasPatch}, {Patch: portPatch, Target: deployments("sh.*")}},
@@ -98,7 +98,7 @@ func TestAPatchIsAimedByEachFieldOfItsTarget(t *testing.T) {
 	}
 }
 
-func TestBuildWithErrors(t *testing.T) {
+func TestBuildWithExplainsWhatCannotBeApplied(t *testing.T) {
 	aliases := "{a: &a " + strings.Repeat("x", 2000) + ", b: [" + strings.Repeat("*a, ", 1000) + "]}"
 	patch := func(text string, target *kustomize.Selector) v1alpha1.Build {
 		return v1alpha1.Build{Patches: []kustomize.Patch{{Patch: replicasPatch}, {Patch: text, Target: target}, {Patch: replicasPatch}}}

@@ -20,7 +20,7 @@ func parse(text string) ([]*unstructured.Unstructured, error) {
 	return Folder(fstest.MapFS{"a.yaml": {Data: []byte(text)}}, ".", budget.App{})
 }
 
-func TestDocuments(t *testing.T) {
+func TestDocumentsOfAFileBecomeObjects(t *testing.T) {
 	const a, b = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`, `{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}`
 	tests := map[string]struct {
 		in   string
@@ -71,7 +71,7 @@ func TestValuesKeepTheirTypes(t *testing.T) {
 	}
 }
 
-func TestDocumentErrors(t *testing.T) {
+func TestAnInvalidDocumentIsExplainedWithItsLine(t *testing.T) {
 	tests := map[string]struct{ in, want string }{
 		"not YAML":              {"---\n\na: b\nb: c\n  d: e\n", "a.yaml:5:3: broken YAML: mapping values are not allowed in this context: the line is indented by 2 spaces, so it continues line 4, which is indented by 0; indent it alike, or end line 4 with \":\""},
 		"less than its sibling": {"---\n\nb:\n    c: d\n   e: f\n", "a.yaml:5:4: broken YAML: did not find expected key: the line is indented by 3 spaces; indent it by 4, like line 4, or by 0, like line 3"},
@@ -119,7 +119,7 @@ func TestAliasBombsAreRefused(t *testing.T) {
 	}
 }
 
-func TestDocumentLimits(t *testing.T) {
+func TestAFileOfTooManyObjectsIsRefused(t *testing.T) {
 	var text strings.Builder
 	most := int(budget.Default().App.Objects)
 	for i := range most {

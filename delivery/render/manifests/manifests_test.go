@@ -25,7 +25,7 @@ func folder(files fs.FS, path string) ([]*unstructured.Unstructured, error) {
 	return Folder(files, clean, budget.App{})
 }
 
-func TestFolder(t *testing.T) {
+func TestAFolderBecomesTheObjectsOfItsManifests(t *testing.T) {
 	files := rendering.Repository(map[string]string{
 		"app/b.yaml":          rendering.ConfigMap("b1") + "---\n" + rendering.ConfigMap("b2"),
 		"app/a/c.yml":         rendering.ConfigMap("c"),
@@ -58,7 +58,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-func TestFolderErrors(t *testing.T) {
+func TestAnUnusableFolderIsExplained(t *testing.T) {
 	noObject := "apiVersion and kind are missing: not a Kubernetes object"
 	tests := map[string]struct {
 		files map[string]string
@@ -171,7 +171,7 @@ func TestNamesThatLoopAreRefused(t *testing.T) {
 	}
 }
 
-func TestFolderLimits(t *testing.T) {
+func TestAFolderBeyondTheLimitsIsRefused(t *testing.T) {
 	large := rendering.Repository(map[string]string{"app/a.yaml": rendering.ConfigMap("a") + strings.Repeat("#", render.MaxFileBytes)})
 	_, err := folder(large, "app")
 	rendering.WantError(t, err, fmt.Sprintf("app/a.yaml: has %d bytes; a file may have 1048576: too large", len(large["app/a.yaml"].Data)))

@@ -18,7 +18,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/rendering"
 )
 
-func TestRaw(t *testing.T) {
+func TestARawAppBecomesTheObjectsOfItsFolderOrSpec(t *testing.T) {
 	folder := rendering.Repository(map[string]string{
 		"app.yaml":                     "kind: App",
 		"manifests/a.yaml":             rendering.ConfigMap("a"),

@@ -32,7 +32,7 @@ func substituted(t *testing.T, text string, with v1alpha1.Build, data map[string
 	})
 }
 
-func TestVariables(t *testing.T) {
+func TestVariablesAreReplacedByTheirValues(t *testing.T) {
 	values := v1alpha1.Build{
 		Substitute:     map[string]string{"NAME": "web", "PORT": "80", "QUOTED": `"80"`, "ON": "true", "EMPTY": "", "BOTH": "spec", "LINES": "a\nb: c"},
 		SubstituteFrom: []v1alpha1.SubstituteReference{{Kind: "ConfigMap", Name: "one"}, {Kind: "Secret", Name: "two"}, {Kind: "Secret", Name: "none", Optional: true}},
@@ -141,7 +141,7 @@ func TestTextWithoutVariablesIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestVariableErrors(t *testing.T) {
+func TestUnusableVariablesAreExplained(t *testing.T) {
 	no := false
 	big := v1alpha1.Build{Substitute: map[string]string{"BIG": strings.Repeat("x", 200_000)}}
 	some := v1alpha1.Build{Substitute: map[string]string{"NAME": "web"}}

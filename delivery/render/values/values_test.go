@@ -59,7 +59,7 @@ var appFolder = rendering.Repository(map[string]string{
 	"bomb.yaml":    "a: &a " + strings.Repeat("x", 2000) + "\nb: [" + strings.Repeat("*a, ", 1000) + "]",
 })
 
-func TestMerge(t *testing.T) {
+func TestLaterValuesWin(t *testing.T) {
 	tests := map[string]struct{ helm, want string }{
 		"nothing":                       {`{}`, `{}`},
 		"one file":                      {`{valuesFiles: [values.yaml]}`, `{a: {x: file, z: file}, list: [1, 2], replicas: 3}`},
@@ -105,7 +105,7 @@ func TestAScalarAtAPathHasItsType(t *testing.T) {
 	}
 }
 
-func TestMergeErrors(t *testing.T) {
+func TestUnusableValuesAreExplained(t *testing.T) {
 	const notMapping = "the content is not a YAML mapping"
 	tests := map[string]struct {
 		helm, want string
@@ -194,7 +194,7 @@ func TestMergeWithoutAFolder(t *testing.T) {
 	}
 }
 
-func TestSetPath(t *testing.T) {
+func TestSetPathSetsOneValue(t *testing.T) {
 	tests := map[string]struct {
 		values, path string
 		want         string // as YAML
@@ -243,7 +243,7 @@ func TestSetPath(t *testing.T) {
 	}
 }
 
-func TestScalar(t *testing.T) {
+func TestATextBecomesTheScalarThatHelmMakesOfIt(t *testing.T) {
 	tests := map[string]any{
 		"": "", "text": "text", "true": true, "false": false, "null": nil, "yes": "yes", "True": "True", "~": "~",
 		"0": int64(0), "42": int64(42), "-7": int64(-7), "007": "007", "-07": "-07", "-0": "-0", "+1": "+1", "1.5": "1.5", "1e3": "1e3", "0x1f": "0x1f", "1_000": "1_000",

@@ -240,7 +240,7 @@ func TestTheVersionOfAnImageIsItsTagWhereThatCanBeALabel(t *testing.T) {
 	}
 }
 
-func TestGatewayOf(t *testing.T) {
+func TestAGatewaySettingHasTwoOrThreeParts(t *testing.T) {
 	for setting, want := range map[string]Gateway{"": {}, "a/b": {Namespace: "a", Name: "b"}, "a/b/c": {Namespace: "a", Name: "b", Section: "c"}} {
 		if got := GatewayOf(setting); got != want {
 			t.Errorf("%q: %+v, want %+v", setting, got, want)

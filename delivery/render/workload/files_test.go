@@ -23,7 +23,7 @@ func files(content map[string]string) fstest.MapFS {
 	return folder
 }
 
-func TestConfigFilesErrors(t *testing.T) {
+func TestUnusableConfigFilesAreExplained(t *testing.T) {
 	many := map[string]string{}
 	for n := range maxConfigFiles + 1 {
 		many[fmt.Sprintf("conf/%d", n)] = ""

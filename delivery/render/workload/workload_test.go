@@ -15,7 +15,7 @@ import (
 )
 
 // Each testdata/<case>.app.yaml is an App, with its folder in <case>.files; <case>.golden.yaml is what it becomes.
-func TestRender(t *testing.T) {
+func TestAnImageAppBecomesTheObjectsOfItsGoldenFile(t *testing.T) {
 	cases, err := filepath.Glob("testdata/*.app.yaml")
 	if err != nil || len(cases) == 0 {
 		t.Fatalf("no cases: %v", err)
@@ -106,7 +106,7 @@ func noEmpty(t *testing.T, path string, value any) {
 	}
 }
 
-func TestRenderErrors(t *testing.T) {
+func TestInvalidImageAppsAreExplained(t *testing.T) {
 	tests := map[string]struct{ app, want string }{
 		"another type": {`{spec: {type: Raw}}`, "spec.image is missing"},
 		"probe without a port": {`{spec: {image: {reference: a, probes: {liveness: {path: /}}}}}`,
@@ -159,7 +159,7 @@ func TestRenderErrors(t *testing.T) {
 	}
 }
 
-func TestVersionOf(t *testing.T) {
+func TestTheTagOfAnImageIsItsVersion(t *testing.T) {
 	tests := map[string]string{
 		"nginx":                             "",
 		"nginx:1.27":                        "1.27",

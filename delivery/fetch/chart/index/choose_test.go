@@ -18,7 +18,7 @@ func named(names ...string) []Version {
 	return versions
 }
 
-func TestChoose(t *testing.T) {
+func TestChooseReturnsTheNewestVersionThatFits(t *testing.T) {
 	for name, tc := range map[string]struct {
 		wish     string
 		versions []Version
@@ -60,7 +60,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-func TestNewestFirst(t *testing.T) {
+func TestVersionsAreSortedNewestFirst(t *testing.T) {
 	var got []string
 	for _, v := range NewestFirst(named("1.0.0", "edge", "1.0.0-rc.2", "v2.0.0", "1.0.0-rc.10", "1.0.0+b", "1.0")) {
 		got = append(got, v.Name)
@@ -70,7 +70,7 @@ func TestNewestFirst(t *testing.T) {
 	}
 }
 
-func TestIsName(t *testing.T) {
+func TestANameOfAChartHasNoPath(t *testing.T) {
 	for chart, want := range map[string]bool{
 		"web": true, "Web2": true, "a": true, "a.b-c_d": true, "": false, "-web": false, "web-": false, ".web": false, "../web": false, "a/b": false, "a b": false, "web\n": false,
 	} {
@@ -80,7 +80,7 @@ func TestIsName(t *testing.T) {
 	}
 }
 
-func TestCutKey(t *testing.T) {
+func TestCutKeySplitsALineOfYAML(t *testing.T) {
 	for line, want := range map[string][3]string{
 		"web:":            {"web", "", "ok"},
 		"web: x: y ":      {"web", "x: y", "ok"},

@@ -32,7 +32,7 @@ func versionsIn(t *testing.T, index, chart string, doc int64) ([]Version, error)
 	return LookUp(path, chart, doc)
 }
 
-func TestReadIndex(t *testing.T) {
+func TestReadIndexFindsTheVersionsOfOneChart(t *testing.T) {
 	want := []Version{{Name: "1.10", URLs: []string{"web-1.10.tgz"}, Digest: "aa"}, {Name: "1.9.0", URLs: []string{"b"}}}
 	bomb := strings.Repeat("x", 5000)
 	cases := map[string]struct {
