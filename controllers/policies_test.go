@@ -169,6 +169,37 @@ func (n *team) judged(c ruled.Case, prefix string) {
 	})
 }
 
+// TestRulesAboutServicesSpareObjectsWithoutASpec: the rules of all families are in one admission policy, which also judges objects that have no spec. An
+// expression that fails for these would refuse what no rule refuses. It would not do so to who may create Services everywhere, so the account of the project asks.
+func TestRulesAboutServicesSpareObjectsWithoutASpec(t *testing.T) {
+	n, bot := limited(t, "specless")
+	const kept = "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, labels: {old.example.org/a: b}}}"
+	config := n.object(n.namespace(), kept)
+	if err := n.admin.Create(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	n.under(v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "marks"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
+		Metadata: &v1alpha1.MetadataRules{ForbiddenLabels: []string{"*.example.org/*"}},
+		Classes:  &v1alpha1.ClassRules{Storage: []string{"fast"}},
+		Services: &v1alpha1.ServiceRules{LoadBalancerClasses: []string{"inner"}},
+	}}})
+	create := func(o *unstructured.Unstructured) func() error {
+		return func() error { return bot.Create(t.Context(), o.DeepCopy(), client.DryRunAll) }
+	}
+	another := config.DeepCopy()
+	another.SetName("another")
+	another.SetResourceVersion("")
+	n.denied(create(another), "spec.metadata.forbiddenLabels of policy specless-marks") // The rules are in force from here on.
+	n.passes(func() error {
+		return bot.Patch(t.Context(), config.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"b"}}`)), client.DryRunAll)
+	})
+	const template = "{apiVersion: v1, kind: PodTemplate, metadata: {name: x}, template: {metadata: {labels: {a: b}}, spec: {" +
+		"containers: [{name: x, image: registry.example.com/x}], volumes: [{name: x, ephemeral: {volumeClaimTemplate: {spec: {" +
+		"accessModes: [ReadWriteOnce], storageClassName: %s, resources: {requests: {storage: 1Gi}}}}}}]}}}"
+	n.denied(create(n.object(n.namespace(), fmt.Sprintf(template, "slow"))), "spec.classes.storage of policy specless-marks")
+	n.passes(create(n.object(n.namespace(), fmt.Sprintf(template, "fast"))))
+}
+
 // TestManyPoliciesAreAffordable: the API server ends the evaluation of an expression that costs too much, and then refuses the object. Many policies with rules of
 // all families, which one admission policy judges, have to be cheap enough for a large pod and a large CronJob with many labels.
 func TestManyPoliciesAreAffordable(t *testing.T) {
