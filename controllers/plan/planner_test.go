@@ -386,6 +386,7 @@ func TestAPlanThatCannotReadIsAnError(t *testing.T) {
 		"the apps":       {fails: reads("*v1alpha1.AppList"), want: "listing what repository acme declared: away"},
 		"the tenants":    {fails: reads("*v1alpha1.TenantList"), change: func(_ *world, r *v1alpha1.Repository) { r.Spec.Tenant = "" }, want: "listing what repository acme declared: away"},
 		"claims":         {fails: reads("*v1.PersistentVolumeClaimList"), change: func(w *world, _ *v1alpha1.Repository) { w.there = append(w.there, newProject("old")) }, want: "listing the claims of namespace kubeop-acme-old: away"},
+		"the policies":   {fails: reads("*v1alpha1.PolicyList"), want: "listing the policies: away"},
 		"the folder":     {change: func(_ *world, r *v1alpha1.Repository) { r.Spec.Path = "none" }, want: "reading none of the commit: sub none: no such file or folder"},
 		"an unknown app": {only: identity.Ref{Tenant: "acme", Project: "shop", App: "none"}, want: "the commit does not declare the app acme/shop/none"},
 		"a broken record": {change: func(w *world, _ *v1alpha1.Repository) {

@@ -230,12 +230,14 @@ func TestAncestryWithinLimits(t *testing.T) {
 		lower func(*limits)
 		says  string
 	}{
-		"commits": {func(l *limits) { l.generations = 20 }, "over the limit of 20"},
-		"bytes":   {func(l *limits) { l.history = 2048 }, "the limit of 2 KiB"},
+		"commits":             {func(l *limits) { l.generations = 20 }, "over the limit of 20"},
+		"bytes":               {func(l *limits) { l.history = 2048 }, "the limit of 2 KiB"},
+		"bytes of one commit": {func(l *limits) { l.File = 1000 }, "the limit of 1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			repo := sources.NewGitRepo(t)
 			first := repo.Push("first")
+			repo.Push(strings.Repeat("x", 2000))
 			last := commitMany(repo, 100)
 			server := sources.ServeGit(t, repo, httptest.NewServer)
 			store := NewStore(t.TempDir(), loopback)

@@ -37,6 +37,7 @@ func TestAChartIsLoadedFromAFolder(t *testing.T) {
 		".helmignore":                   "drafts/\n*.bak\n",
 		"drafts/b.yaml":                 "x",
 		"templates/c.yaml.bak":          "x",
+		"templates/.d.yaml":             "kind: Pod\n",
 		"charts/redis/Chart.yaml":       "apiVersion: v2\nname: redis\nversion: 1.0.0\n",
 		"charts/redis/templates/r.yaml": "kind: Service\n",
 		"charts/db-2.0.0.tgz":           string(sources.ChartArchive(t, "db", map[string]string{"Chart.yaml": "apiVersion: v2\nname: db\nversion: 2.0.0\n"})),

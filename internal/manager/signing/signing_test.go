@@ -1,6 +1,7 @@
 package signing
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/base64"
@@ -274,6 +275,31 @@ func TestWhatIsRevokedGoesAlsoIfTheFileOfKeysIsBroken(t *testing.T) {
 	s.Refresh(t.Context())
 	if _, err := s.Verify(leaked); !errors.Is(err, ErrInvalid) || s.Check(t.Context()) == nil {
 		t.Errorf("after the revocation: %v, %v", err, s.Check(t.Context()))
+	}
+}
+
+// unreadable is a store of keys that cannot list them once it has some.
+type unreadable struct{ store.SigningKeys }
+
+func (u unreadable) ListSigningKeys(ctx context.Context) ([]store.SigningKey, error) {
+	keys, err := u.SigningKeys.ListSigningKeys(ctx)
+	if len(keys) > 0 {
+		return nil, errors.New("the database is away")
+	}
+	return keys, err
+}
+
+// TestAManagerThatCannotReadItsFirstKeyBackIsNotReady: it made the key a moment ago, and signs nothing yet.
+func TestAManagerThatCannotReadItsFirstKeyBackIsNotReady(t *testing.T) {
+	s := newStage(t)
+	if err := s.store.DropSigningKeys(t.Context(), s.now.Add(1000*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	other := s.manager(s.File)
+	other.Store = unreadable{s.store}
+	other.Refresh(t.Context())
+	if err := other.Check(t.Context()); err == nil || err.Error() != "the database is away" {
+		t.Errorf("got %v", err)
 	}
 }
 
