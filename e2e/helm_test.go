@@ -218,8 +218,8 @@ func TestHelmHookThatNeedsWhatWasInstalled(t *testing.T) {
 	must(t, platform.Ready(t.Context(), &v1alpha1.App{}, n.namespace(), "web"))
 }
 
-// TestHelmTests runs a chart's tests. Failed tests are reported with the pod's last log lines, and the upgrade is rolled back.
-func TestHelmTests(t *testing.T) {
+// TestFailedTestsOfAChartRollTheUpgradeBack, and are reported with the last log lines of their pod.
+func TestFailedTestsOfAChartRollTheUpgradeBack(t *testing.T) {
 	n := newTeam(t, "tested")
 	tests := map[string]string{"test.yaml": testTemplate}
 	const with = "test: {enable: true}, remediation: {retries: 0}, "

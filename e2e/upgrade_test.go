@@ -17,10 +17,10 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// TestOperationsPages runs the commands of docs/operations as an administrator does: an upgrade that has to upgrade a definition, a backup, an
+// TestTheCommandsOfTheOperationsPagesWork runs the commands of docs/operations as an administrator does: an upgrade that has to upgrade a definition, a backup, an
 // uninstallation and another installation, and the removal of all of kubeop but what runs, followed by an installation on the cluster that is
 // left. No pod restarts.
-func TestOperationsPages(t *testing.T) {
+func TestTheCommandsOfTheOperationsPagesWork(t *testing.T) {
 	n := newTeam(t, "steady")
 	n.deliver("web", image("v1"), "still here")
 	n.deliver("api", image("v1"), "here too")

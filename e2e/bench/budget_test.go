@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestBroken(t *testing.T) {
+func TestAPhaseOverItsBudgetIsBroken(t *testing.T) {
 	within := []phase{
 		{Name: install, Apps: 100, Reads: 400, Writes: 1000, PeakRSS: peakLimit},
 		{Name: upgrade, Apps: 100, Reads: 400, Writes: 1000},
@@ -77,7 +77,7 @@ func TestGrowthIsABudget(t *testing.T) {
 	}
 }
 
-func TestVerdict(t *testing.T) {
+func TestARunFailsIfItBreaksABudgetOrItsCountsAreDoubtful(t *testing.T) {
 	over := &report{Broken: []string{"install: too many"}, Doubts: []string{"counts differ"}}
 	tests := map[string]struct {
 		settings settings
@@ -99,7 +99,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-func TestPrint(t *testing.T) {
+func TestAReportIsPrintedAsTables(t *testing.T) {
 	r := &report{Type: "helm", Driver: "kubeop", Chart: "oci", Runs: []run{{Apps: 2, Phases: []phase{
 		{Name: install, Apps: 2, Reads: 1, Writes: 4, Requests: []line{{"patch", "apps", 4, 0, 2}, {"get", "secrets", 1, 0, 0.5}}},
 		{Name: upgrade, Apps: 2, Requests: []line{{"get", "secrets", 2, 0, 1}}, Watches: []line{{"watch", "pods", 1, 0, 0.5}}},

@@ -57,7 +57,7 @@ func TestFluxSourcesAreSources(t *testing.T) {
 	}
 }
 
-func TestFluxApps(t *testing.T) {
+func TestAnAppBecomesTheObjectsOfFlux(t *testing.T) {
 	a := app{Name: "app-0001", Turn: 2, Interval: time.Minute}
 	repository := fluxOf(helmRelease)
 	repository.chartURL = "https://charts.example.com"

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestNewPhase(t *testing.T) {
+func TestAPhaseIsTheDifferenceOfTwoObservations(t *testing.T) {
 	before, after := observation{audit: measure.NewCounts()}, observation{audit: measure.NewCounts(), peak: 9, own: 6, all: 7}
 	before.client = measure.ClientCounts{Requests: 100, Reconciles: 10, Pending: 6, CPU: 1}
 	after.client = measure.ClientCounts{Requests: 110, Reconciles: 14, CPU: 3, RSS: 8}
@@ -28,7 +28,7 @@ func TestNewPhase(t *testing.T) {
 	}
 }
 
-func TestDisagreement(t *testing.T) {
+func TestCountsThatDisagreeAreDoubtful(t *testing.T) {
 	tests := map[string]struct {
 		audit, client int
 		doubt         bool

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestParseSettings(t *testing.T) {
+func TestSettingsAreReadFromTheArguments(t *testing.T) {
 	got, err := parseSettings([]string{"-sizes", "2000,500", "-values", "6KiB", "-chart", "folder", "-phases", "idle", "-budget=false", "-quiet", "1s"}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func TestParseSettings(t *testing.T) {
 	}
 }
 
-func TestParseSettingsRefuses(t *testing.T) {
+func TestWrongSettingsAreRefused(t *testing.T) {
 	flux := "-driver flux -metrics http://127.0.0.1:1/metrics "
 	for args, want := range map[string]string{
 		"-n 0":                "1 to 9999",

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestHandler(t *testing.T) {
+func TestTheServerAnswersEachPath(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "starts")
 	t.Setenv("FILE", "main_test.go")
 	t.Setenv("STARTS", name)
@@ -40,7 +40,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-func TestGet(t *testing.T) {
+func TestGetPrintsTheAnswerOrReturnsAnError(t *testing.T) {
 	server := httptest.NewServer(handler("good morning"))
 	tests := map[string]struct{ url, answer, complaint string }{
 		"prints the answer": {url: server.URL + "/", answer: "good morning\n"},

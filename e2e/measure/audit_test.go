@@ -138,7 +138,7 @@ func TestAuditLogThatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestCountsSince(t *testing.T) {
+func TestSinceCountsWhatWasAddedSince(t *testing.T) {
 	before, after := NewCounts(), NewCounts()
 	before.Requests[Request{"get", "apps"}], before.Leases = 2, 1
 	after.Requests[Request{"get", "apps"}], after.Requests[Request{"patch", "apps"}], after.Leases = 2, 3, 4
@@ -152,7 +152,7 @@ func TestCountsSince(t *testing.T) {
 	}
 }
 
-func TestWhatWrites(t *testing.T) {
+func TestDryRunsAndReviewsWriteNothing(t *testing.T) {
 	for r, want := range map[Request]bool{
 		{"create", "secrets"}: true, {"patch", "apps/status"}: true, {"deletecollection", "pods"}: true,
 		{"create", "selfsubjectaccessreviews"}: false, {"dry-run patch", "deployments"}: false, {"list", "secrets"}: false, {"get", "(discovery)"}: false,

@@ -30,7 +30,7 @@ process_cpu_seconds_total 1.5
 process_resident_memory_bytes 1.048576e+06
 `
 
-func TestParseMetrics(t *testing.T) {
+func TestMetricsOfOneControllerAreCounted(t *testing.T) {
 	got, err := parseMetrics(strings.NewReader(metricsText), "app")
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func TestParseMetrics(t *testing.T) {
 	}
 }
 
-func TestParseUsage(t *testing.T) {
+func TestUsageIsReadFromTheFilesOfAProcess(t *testing.T) {
 	// The program's name contains a space and a parenthesis. It has used 250 ticks in user mode and 150 in system mode.
 	stat := "42 (a )b) S 1 2 3 4 5 6 7 8 9 10 250 150 0 0 20 0 8 0 100"
 	got, err := parseUsage([]byte(stat), []byte("Name:\ta\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n"))
@@ -60,7 +60,7 @@ func TestParseUsage(t *testing.T) {
 	}
 }
 
-func TestPercentile(t *testing.T) {
+func TestAPercentileIsAMeasuredValue(t *testing.T) {
 	values := []float64{4, 1, 3, 2}
 	for share, want := range map[float64]float64{0: 1, 0.5: 2, 0.51: 3, 0.99: 4, 1: 4} {
 		if got := Percentile(values, share); got != want {

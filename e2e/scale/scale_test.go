@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestParseSettings(t *testing.T) {
+func TestSizesHaveToBeWholeTenants(t *testing.T) {
 	tests := map[string]struct {
 		args string
 		want []int
@@ -80,7 +80,7 @@ func TestEachAppIsOneOfTheRepository(t *testing.T) {
 	}
 }
 
-func TestBudgets(t *testing.T) {
+func TestARunOverABudgetIsReported(t *testing.T) {
 	good := func() *run {
 		return &run{
 			Apps: 100, Ready: 100, All: 300, Pushes: []push{{Seconds: 0.1, CPUSeconds: 0.1}, {Seconds: 1.4, CPUSeconds: 0.2}},
@@ -133,7 +133,7 @@ func TestMarksKeepTheFirstTime(t *testing.T) {
 	}
 }
 
-func TestLargestOf(t *testing.T) {
+func TestTheLargestObjectOfAPageIsFound(t *testing.T) {
 	got, next, err := largestOf("App", []byte(`{"metadata":{"continue":"on"},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"longer"}}]}`))
 	if err != nil || next != "on" {
 		t.Fatal(next, err)

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestUntil(t *testing.T) {
+func TestUntilWaitsForTheLookToSucceed(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	never := errors.New("two of three")
@@ -59,7 +59,7 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-func TestDescribe(t *testing.T) {
+func TestDescribeNamesTheFailedStep(t *testing.T) {
 	condition := func(kind string, status metav1.ConditionStatus, message string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, Reason: "R", Message: message}
 	}

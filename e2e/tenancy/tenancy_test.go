@@ -78,8 +78,8 @@ var checks = map[string]check{
 	"removed: block bind mounts":                 {objects: pods(pod(podContext+", volumes: [{name: v, hostPath: {path: /etc, type: Directory}}]", ownContext)), guard: security},
 }
 
-// TestChecks makes the checks about objects and changes.
-func TestChecks(t *testing.T) {
+// TestEveryCheckHolds of objects and changes.
+func TestEveryCheckHolds(t *testing.T) {
 	for name, c := range checks {
 		t.Run(name, func(t *testing.T) {
 			if len(c.objects) > 0 {

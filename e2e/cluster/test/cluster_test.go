@@ -172,7 +172,7 @@ func (c *cluster) checkNothingLeft(before trace) {
 	}
 }
 
-func TestControlPlaneOnly(t *testing.T) {
+func TestAControlPlaneRunsWithoutNodes(t *testing.T) {
 	before := traces(t)
 	c := up(t, "--node", "none", "--audit", "--git", "--registry")
 	c.kubectl("create", "namespace", "gone")
@@ -206,7 +206,7 @@ func TestClusterEndsWithItsParent(t *testing.T) {
 	c.checkNothingLeft(before)
 }
 
-func TestSimulatedNode(t *testing.T) {
+func TestADeploymentIsRolledOutOnASimulatedNode(t *testing.T) {
 	before := traces(t)
 	c := up(t, "--node", "simulated")
 	c.kubectl("create", "deployment", "app", "--image=nothing", "--replicas=3")

@@ -12,7 +12,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/node"
 )
 
-func TestRealNode(t *testing.T) {
+func TestPodsAnswerOnARealNode(t *testing.T) {
 	needRealNode(t)
 	before := traces(t)
 	c := up(t, "--node", "real")

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-func TestParsePath(t *testing.T) {
+func TestParsePathAcceptsOnlyFetchesAndPushes(t *testing.T) {
 	tests := map[string]struct {
 		path, name, operation string
 		ok                    bool
@@ -53,7 +53,7 @@ func FuzzParsePath(f *testing.F) {
 	})
 }
 
-func TestChanges(t *testing.T) {
+func TestChangesAreTheRefsThatDiffer(t *testing.T) {
 	none := strings.Repeat("0", 40)
 	got := changes(map[string]string{"a": "1", "b": "2", "c": "3"}, map[string]string{"a": "1", "b": "4", "d": "5"})
 	want := []Change{{Ref: "b", Before: "2", After: "4"}, {Ref: "c", Before: "3", After: none}, {Ref: "d", Before: none, After: "5"}}
@@ -73,7 +73,7 @@ type call struct {
 	body            []byte
 }
 
-func TestPush(t *testing.T) {
+func TestAPushCallsTheSignedWebhook(t *testing.T) {
 	calls := make(chan call, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

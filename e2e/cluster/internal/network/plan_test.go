@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestChoose(t *testing.T) {
+func TestChooseFindsARangeThatNothingUses(t *testing.T) {
 	accept := func(netip.Addr) bool { return true }
 	tests := map[string]struct {
 		used  []string

@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/cluster/internal/network"
 )
 
-func TestConfigurationsParse(t *testing.T) {
+func TestTheConfigurationsOfANodeAreValid(t *testing.T) {
 	plan := network.Default()
 	var kubelet, proxy map[string]any
 	if err := yaml.UnmarshalStrict([]byte(kubeletConfig(plan, "/kubeop-abc")), &kubelet); err != nil {
