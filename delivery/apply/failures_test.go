@@ -205,7 +205,7 @@ func TestComplaintsShowNoValues(t *testing.T) {
 	}
 }
 
-func TestWhatAPatchSends(t *testing.T) {
+func TestAPatchSendsNothingThatTheServerSets(t *testing.T) {
 	object := map[string]any{"kind": "ConfigMap", "metadata": map[string]any{
 		"name": "one", "labels": map[string]any{"a": "b"}, "resourceVersion": "7", "uid": "u", "creationTimestamp": "x", "generation": int64(1), "managedFields": []any{}, "selfLink": "/x",
 	}}
@@ -276,8 +276,8 @@ func TestHowAForeignObjectIsTakenOver(t *testing.T) {
 	}
 }
 
-// TestWhatScalesAnObject: the list is requested once for each namespace, and a cluster without such a kind has none.
-func TestWhatScalesAnObject(t *testing.T) {
+// TestAutoscalersAreListedOnceForANamespace, and a cluster without such a kind has none.
+func TestAutoscalersAreListedOnceForANamespace(t *testing.T) {
 	autoscaler := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}}}
 	autoscaler.SetNamespace("team")
 	web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}
@@ -314,7 +314,7 @@ func TestWhatScalesAnObject(t *testing.T) {
 	}
 }
 
-func TestAPreviewThatFails(t *testing.T) {
+func TestAFailedPreviewNamesTheRequestThatFailed(t *testing.T) {
 	away, gone := errors.New("away"), apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "one")
 	for name, tc := range map[string]struct {
 		get, patch error
@@ -416,8 +416,8 @@ func TestALedgerTakesOnlyObjects(t *testing.T) {
 	}
 }
 
-// TestWhatAnObjectNeeds: what it cannot exist without, and nothing that it could wait for by itself.
-func TestWhatAnObjectNeeds(t *testing.T) {
+// TestAnObjectNeedsWhatItCannotExistWithout, and nothing that it could wait for by itself.
+func TestAnObjectNeedsWhatItCannotExistWithout(t *testing.T) {
 	object := func(apiVersion, kind, namespace string, content map[string]any) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: content}
 		o.SetAPIVersion(apiVersion)

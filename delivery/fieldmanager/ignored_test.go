@@ -20,7 +20,7 @@ func manifestOf(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
-func TestManifestWithoutIgnoredFields(t *testing.T) {
+func TestIgnoredFieldsAreCutOutOfAManifest(t *testing.T) {
 	const web = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop","labels":{"a":"b","paas.kubeop.io/app":"web"}},` +
 		`"spec":{"paused":true,"template":{"spec":{"containers":[{"name":"a","image":"x"},{"name":"b","image":"y"}]}}}}`
 	containers := func(path ...string) []string {

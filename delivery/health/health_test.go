@@ -112,7 +112,7 @@ func TestWhatKubernetesCountsIsSaidWithoutNumbers(t *testing.T) {
 	}
 }
 
-func TestRefsOfTheInventory(t *testing.T) {
+func TestOnlyKindsWithAHealthAreLookedAt(t *testing.T) {
 	entries := []v1alpha1.InventoryEntry{
 		{ID: "nonsense", Version: "v1"}, {ID: "team_web__ConfigMap", Version: "v1"}, {ID: "team_web_rbac.authorization.k8s.io_Role", Version: "v1"},
 		{ID: "team_web__Service", Version: "v1"}, {ID: "team_web_apps_Deployment", Version: "v1"}, {ID: "_webs.example.org_apiextensions.k8s.io_CustomResourceDefinition", Version: "v1"},

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestObjectIDString(t *testing.T) {
+func TestAnIDIsReadBackFromItsText(t *testing.T) {
 	tests := map[string]struct {
 		id   ObjectID
 		want string

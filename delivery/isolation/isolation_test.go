@@ -57,7 +57,7 @@ func TestThePolicyAdmitsOnlyWhatItsRulesName(t *testing.T) {
 	}
 }
 
-func TestASettingNamesNamespaces(t *testing.T) {
+func TestASettingNamesANamespaceOrItsLabels(t *testing.T) {
 	for setting, want := range map[string]struct {
 		labels []map[string]string
 		fails  bool

@@ -287,7 +287,7 @@ func TestLostRightsAreLogged(t *testing.T) {
 	want("another one", 2)
 }
 
-func TestRequestsOfADeployer(t *testing.T) {
+func TestADeployerIsImpersonated(t *testing.T) {
 	var got *http.Request
 	d := deployer{"system:serviceaccount:team:kubeop-deployer", roundTrip(func(r *http.Request) (*http.Response, error) { got = r; return &http.Response{}, nil })}
 	asked, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://api.example.com/x", nil)
@@ -369,8 +369,8 @@ func record(name, version, release, app string) *metav1.PartialObjectMetadata {
 	}}
 }
 
-// TestRowsOfAWatch: what is known by name, by release and by app, and who is told of which change.
-func TestRowsOfAWatch(t *testing.T) {
+// TestRowsAreKnownByNameReleaseAndApp, and each change is told to those whom it concerns.
+func TestRowsAreKnownByNameReleaseAndApp(t *testing.T) {
 	var told []string
 	s := newRows(func(name string, labels map[string]string) { told = append(told, name+" of "+labels["name"]) })
 	want := func(what string, err error, changes ...string) {

@@ -398,8 +398,8 @@ func TestAChangeOfOwnerIsReportedToBoth(t *testing.T) {
 	}
 }
 
-// TestTheMemoryOfRecords holds what is known of one record to 800 bytes: an app keeps up to ten.
-func TestTheMemoryOfRecords(t *testing.T) {
+// TestARecordTakesLittleMemory: at most 800 bytes, because an app keeps up to ten.
+func TestARecordTakesLittleMemory(t *testing.T) {
 	const count = 2500
 	namespace := project(t)
 	var all sync.WaitGroup

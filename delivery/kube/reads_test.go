@@ -78,8 +78,8 @@ func inMemory(t *testing.T, functions interceptor.Funcs, own ...client.Object) *
 
 var secrets = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// TestWhatAWatchDecodes: specs and statuses that it holds, and nothing of kinds whose metadata it holds.
-func TestWhatAWatchDecodes(t *testing.T) {
+// TestAWatchDecodesOnlyWhatItHolds: specs and statuses of some kinds, and of others only the metadata.
+func TestAWatchDecodesOnlyWhatItHolds(t *testing.T) {
 	w := inMemory(t, interceptor.Funcs{})
 	web := types.NamespacedName{Namespace: "shop", Name: "web"}
 	got := appsv1.Deployment{}

@@ -383,8 +383,8 @@ func TestTypedAndUntypedAreHeldAlike(t *testing.T) {
 	}
 }
 
-// TestTheMemoryOfDeployments holds what is held of a Deployment to 4 KiB.
-func TestTheMemoryOfDeployments(t *testing.T) {
+// TestADeploymentTakesLittleMemory: at most 4 KiB.
+func TestADeploymentTakesLittleMemory(t *testing.T) {
 	const count = 1000
 	o, namespace := newOperator(t), project(t)
 	var all sync.WaitGroup

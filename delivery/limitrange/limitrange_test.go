@@ -132,7 +132,7 @@ func TestTheStrictestLimitsHold(t *testing.T) {
 	}
 }
 
-func TestTheSizesOfClaims(t *testing.T) {
+func TestTheStrictestSizesOfClaimsHold(t *testing.T) {
 	got := Of(policies(t, "claims: {max: 10Gi}", "claims: {max: 5Gi, min: 1Gi}", "claims: {min: 2Gi}"), v1alpha1.ContainerLimits{})
 	if items := got.Items(); len(items) != 2 || flat(t, items[1]) != " max.storage=5Gi min.storage=2Gi " || *items[1].Type != corev1.LimitTypePersistentVolumeClaim || got.Conflicts != nil {
 		t.Errorf("got %v, %v", items, got.Conflicts)

@@ -21,7 +21,7 @@ func owned(folder string, names ...string) *v1alpha1.Tenant {
 	return t
 }
 
-func TestWhoATenantIs(t *testing.T) {
+func TestTheRepositoryTellsWhetherATenantIsTheSame(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b *v1alpha1.Tenant
 		same bool

@@ -19,7 +19,7 @@ func TestTheNameOfAnImageHasNeitherTagNorDigest(t *testing.T) {
 	}
 }
 
-func TestWhichSecretsImagesNeed(t *testing.T) {
+func TestImagesNeedTheSecretsOfTheirHosts(t *testing.T) {
 	all := []v1alpha1.PullSecret{{Registry: "a", Host: "a.example"}, {Registry: "hub", Host: "docker.io"}, {Registry: "port", Host: "a.example:5000"}}
 	for name, c := range map[string]struct{ images, want []string }{
 		"none":           {nil, nil},

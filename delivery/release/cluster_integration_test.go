@@ -109,7 +109,7 @@ func verbs(all []string) string {
 	return strings.Join(out, " ")
 }
 
-func TestRequestsOfAnUpdate(t *testing.T) {
+func TestAnUpdateSendsNoNeedlessRequest(t *testing.T) {
 	yes := func(*unstructured.Unstructured) bool { return true }
 	tests := map[string]struct {
 		before, after string

@@ -137,7 +137,7 @@ func TestAChartWithCRDsAndInstances(t *testing.T) {
 	}
 }
 
-func TestCRDsPolicies(t *testing.T) {
+func TestTheCRDsPolicyDecidesWhetherDefinitionsAreReplaced(t *testing.T) {
 	tm := newTeam(t)
 	tm.mayDefine()
 	install := func(field string, policy v1alpha1.CRDsPolicy) error {

@@ -82,7 +82,7 @@ func TestDigestsStayTheSame(t *testing.T) {
 	}
 }
 
-func TestDigestOfNoValues(t *testing.T) {
+func TestNoValuesAndEmptyValuesHaveTheSameDigest(t *testing.T) {
 	none, _, err := input(func(r *Request) { r.Input.Values = nil }).digests()
 	if err != nil {
 		t.Fatal(err)

@@ -149,7 +149,7 @@ func fourObjects(change map[string]string) map[string]string {
 	return files
 }
 
-func TestRequestsOfAnAction(t *testing.T) {
+func TestAnActionSendsNoNeedlessRequest(t *testing.T) {
 	tm := newTeam(t)
 	files := sources.ChartFolder(fourObjects(nil))
 	got := map[string][]string{}

@@ -258,8 +258,8 @@ func TestOnlyTheVersionThatWasCheckedIsDeleted(t *testing.T) {
 	tm.expect("after the upgrade", "IngressClass")
 }
 
-// TestAnUpgradeWithoutRights succeeds, keeps what the project may no longer delete, and no longer counts it as its own.
-func TestAnUpgradeWithoutRights(t *testing.T) {
+// TestAnUpgradeKeepsWhatItMayNotDelete, succeeds, and no longer counts it as its own.
+func TestAnUpgradeKeepsWhatItMayNotDelete(t *testing.T) {
 	tm := newSharing(t, "retracted")
 	tm.deploy(tm.holding("IngressClass", "ValidatingWebhookConfiguration"))
 	tm.takeBack()
@@ -269,8 +269,8 @@ func TestAnUpgradeWithoutRights(t *testing.T) {
 	tm.expect("after the upgrade", "IngressClass", "ValidatingWebhookConfiguration")
 }
 
-// TestAnUninstallationWithoutRights waits and reports what helps, and ends when administrators have deleted the object.
-func TestAnUninstallationWithoutRights(t *testing.T) {
+// TestAnUninstallationWaitsForWhatItMayNotDelete, reports what helps, and ends when administrators have deleted it.
+func TestAnUninstallationWaitsForWhatItMayNotDelete(t *testing.T) {
 	tm := newSharing(t, "leaving")
 	r := tm.holding("IngressClass")
 	r.Policy.Retry = func(int) time.Duration { return 100 * time.Millisecond }

@@ -29,7 +29,7 @@ func inPEM(t *testing.T, key crypto.PublicKey, err error) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
-func TestWhichKeysCanSign(t *testing.T) {
+func TestOnlyStrongKeysCanSign(t *testing.T) {
 	ec, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
 	p384 := inPEM(t, ec.Public(), err)
 	edwards, _, err := ed25519.GenerateKey(rand.Reader)

@@ -51,7 +51,7 @@ func TestATextThatMayHaveManyNodesHasToBeYAML(t *testing.T) {
 	}
 }
 
-func TestPositionsInAFile(t *testing.T) {
+func TestAPositionHasItsFileLineAndColumn(t *testing.T) {
 	for want, at := range map[string]Position{"a.yaml": {}, "a.yaml:3": {Line: 3}, "a.yaml:3:7": {Line: 3, Column: 7}} {
 		if got := at.In("a.yaml"); got != want {
 			t.Errorf("got %s, want %s", got, want)

@@ -137,8 +137,8 @@ func TestNodesOfParsedYAML(t *testing.T) {
 	}
 }
 
-// TestTheLimitOfAliases is met by one alias of the largest text, and passed by a byte more.
-func TestTheLimitOfAliases(t *testing.T) {
+// TestAliasesUpToTheLimitAreAccepted, and a byte more is refused.
+func TestAliasesUpToTheLimitAreAccepted(t *testing.T) {
 	of := func(size int) []byte { return []byte("a: &a " + strings.Repeat("x", size-1) + "\nb: *a\n") }
 	if err := Aliases(of(maxAliasBytes)); err != nil {
 		t.Errorf("at the limit: %v", err)

@@ -255,7 +255,7 @@ func TestEndlessBuildsOfSomeTenantsLeavePlaces(t *testing.T) {
 	}
 }
 
-func TestABuildThatPanics(t *testing.T) {
+func TestABuildThatPanicsEndsWithoutItsText(t *testing.T) {
 	b := newFixture(t)
 	_, err := b.Do(Task[string]{Key: "a", Tenant: "a", Within: time.Hour, Run: func(context.Context) (string, error) { panic("hunter22") }})
 	if err == nil || strings.Contains(err.Error(), "hunter22") {

@@ -113,8 +113,8 @@ func TestAPanicIsAnErrorOfTheFile(t *testing.T) {
 	}
 }
 
-// TestPartsOfAKey: what the groups of a file hold, and how many of them the keys of the Secret decrypt.
-func TestPartsOfAKey(t *testing.T) {
+// TestTheKeysOfASecretDecryptTheirPartsOfAKey: of how many groups of a file.
+func TestTheKeysOfASecretDecryptTheirPartsOfAKey(t *testing.T) {
 	split, err := splitKey()
 	if err != nil {
 		t.Fatal(err)

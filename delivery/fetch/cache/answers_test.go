@@ -148,7 +148,7 @@ func TestThePauseAfterAFailureDoubles(t *testing.T) {
 	}
 }
 
-func TestRecentAfterAFailure(t *testing.T) {
+func TestANewQuestionEndsThePauseAfterAFailure(t *testing.T) {
 	q := Question{Generation: 1, MaxAge: time.Hour}
 	cases := map[string]struct {
 		then  func(s *source) Question

@@ -143,7 +143,7 @@ func TestFilesOfAnEarlierProcessCountForNoTenant(t *testing.T) {
 	}
 }
 
-func TestTheTenantWithMost(t *testing.T) {
+func TestTheTenantWithMostIsFound(t *testing.T) {
 	d, _ := diskOf()
 	if got := d.most(); got != "" {
 		t.Errorf("of none: %q, want none", got)

@@ -117,8 +117,8 @@ func TestACommitHasTheFilesOfTheOneBefore(t *testing.T) {
 	}
 }
 
-// TestALargeNewFile is not read, as a large file of the parent.
-func TestALargeNewFile(t *testing.T) {
+// TestALargeNewFileIsNotRead, as a large file of the parent is not.
+func TestALargeNewFileIsNotRead(t *testing.T) {
 	parent := parentOf(nil)
 	d := made(t, parent, Commit{}, Change{Path: "a", Content: make([]byte, folder.DefaultLimits().File+1)})
 	if _, err := parent.Over(d)(d.Commits[0].Tree).ReadFile("a"); !errors.Is(err, failure.ErrTooLarge) {

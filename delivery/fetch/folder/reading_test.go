@@ -20,9 +20,9 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// TestReadingOfABuild has builds that need more and less of a repository, and changes one thing of it at a time: those that read
+// TestABuildNoticesChangesOfWhatItReadOnly has builds that need more and less of a repository, and changes one thing of it at a time: those that read
 // it must notice, and nobody else.
-func TestReadingOfABuild(t *testing.T) {
+func TestABuildNoticesChangesOfWhatItReadOnly(t *testing.T) {
 	const manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {of: %s}}"
 	repo := sources.NewGitRepo(t)
 	repo.Write("base/kustomization.yaml", "resources: [config.yaml]")

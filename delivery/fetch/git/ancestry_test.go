@@ -163,8 +163,8 @@ func branchAndMerge(r *sources.GitRepo, n int, into, from string) {
 	r.PushAll()
 }
 
-// TestAncestryFetchesNoFiles if the server supports leaving them out.
-func TestAncestryFetchesNoFiles(t *testing.T) {
+// TestAncestryIsReadWithoutFiles if the server supports leaving them out.
+func TestAncestryIsReadWithoutFiles(t *testing.T) {
 	for filter, most := range map[string]int64{"true": 50 * limit.KiB, "false": 20 * limit.MiB} {
 		repo := sources.NewGitRepo(t)
 		config(repo, "uploadpack.allowFilter", filter)

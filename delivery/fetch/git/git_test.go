@@ -118,7 +118,7 @@ func TestASecondFetchTransfersOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
-func TestFetchAfterForcePush(t *testing.T) {
+func TestAFetchFollowsAForcedPush(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "1")
 	old := repo.Push("first")

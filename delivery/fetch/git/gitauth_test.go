@@ -120,7 +120,7 @@ func TestFetchLosesAccess(t *testing.T) {
 	sources.WantError(t, err, failure.ErrAuthentication, "rejected")
 }
 
-func TestFetchFromUnknownAuthority(t *testing.T) {
+func TestACertificateOfAnUnknownAuthorityIsRefused(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Push("first")
 	server := sources.ServeGit(t, repo, httptest.NewTLSServer)

@@ -52,7 +52,7 @@ func TestFetchRefusesURLs(t *testing.T) {
 	}
 }
 
-func TestFetchOfMissingRefs(t *testing.T) {
+func TestMissingRefsAreNamed(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	server := sources.ServeGit(t, repo, httptest.NewServer)
 	ssh := sources.ServeSSH(t, repo)

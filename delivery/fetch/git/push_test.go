@@ -99,8 +99,8 @@ func TestPushWritesACommitOverHTTPAndSSH(t *testing.T) {
 	}
 }
 
-// TestPushOfABranch: a new branch must not exist, and one that exists is only moved from the parent.
-func TestPushOfABranch(t *testing.T) {
+// TestABranchIsMovedOnlyFromItsParent, and a new one must not exist.
+func TestABranchIsMovedOnlyFromItsParent(t *testing.T) {
 	repo := pushable(t)
 	src := Source{URL: sources.ServeGit(t, repo, httptest.NewServer).RepoURL()}
 	store := NewStore(t.TempDir(), loopback)
@@ -148,8 +148,8 @@ func TestARefusedPushSaysWhatTheServerSays(t *testing.T) {
 	}
 }
 
-// TestAPushThatFails has a server that does not allow it, one whose answer is lost, and answers that are none.
-func TestAPushThatFails(t *testing.T) {
+// TestAFailedPushIsExplained: of a server that does not allow it, one whose answer is lost, and ones whose answers are invalid.
+func TestAFailedPushIsExplained(t *testing.T) {
 	repo := pushable(t)
 	server := sources.ServeGit(t, repo, httptest.NewServer)
 	src := Source{URL: server.RepoURL(), Auth: transport.Auth{Username: "u", Password: "p", Secret: "acme/git"}}

@@ -164,7 +164,7 @@ func lines(t *testing.T, text ...string) []byte {
 	return out.Bytes()
 }
 
-func TestAnswersToAPush(t *testing.T) {
+func TestTheAnswerToAPushTellsWhyItWasRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		report   []byte
 		progress string
@@ -225,7 +225,7 @@ func TestAnAnswerToAPushIsReadUpToALimit(t *testing.T) {
 	}
 }
 
-func TestRequestsOfAPush(t *testing.T) {
+func TestAPushNeedsAServerThatReportsTheStatus(t *testing.T) {
 	command := &packp.Command{Name: "refs/heads/main", Old: plumbing.Hash{1}, New: plumbing.Hash{2}}
 	for server, want := range map[string]string{
 		"report-status": "report-status", "report-status side-band-64k": "report-status side-band-64k", "side-band-64k": "", "": "",

@@ -237,7 +237,7 @@ func TestFaultsOfARegistryAreExplained(t *testing.T) {
 	}
 }
 
-func TestChooseWithoutAnAnswer(t *testing.T) {
+func TestARegistryThatIsAwayIsUnavailable(t *testing.T) {
 	b := newTagFixture(t)
 	b.Close()
 	_, err := b.Choose(t.Context(), b.image(), anyVersion, false)
@@ -256,8 +256,8 @@ func TestChooseOfANameThatIsNone(t *testing.T) {
 	}
 }
 
-// TestChooseForEachTenant: one tenant cancels its request to a registry, and another sends the same request.
-func TestChooseForEachTenant(t *testing.T) {
+// TestACanceledRequestOfATenantEndsNoOther: another tenant sends the same request to the registry.
+func TestACanceledRequestOfATenantEndsNoOther(t *testing.T) {
 	b := newTagFixture(t, "1.0.0")
 	hasty, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
@@ -283,7 +283,7 @@ func TestChooseGivesUpASilentServer(t *testing.T) {
 	}
 }
 
-func TestChooseWithoutADigest(t *testing.T) {
+func TestAnAnswerWithoutAValidDigestIsRefused(t *testing.T) {
 	b := newTagFixture(t, "1.0.0")
 	b.set(func() { b.tags["1.0.0"] = "sha256:short" })
 	if got, err := b.Choose(t.Context(), b.image(), anyVersion, false); !errors.Is(err, failure.ErrUnavailable) {
@@ -296,7 +296,7 @@ func dockerConfig(place, password string) transport.Auth {
 	return transport.Auth{DockerConfig: fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, place, auth)}
 }
 
-func TestChooseWithPullSecrets(t *testing.T) {
+func TestTheImagePullSecretOfTheHostIsUsed(t *testing.T) {
 	b := newTagFixture(t, "1.0.0")
 	b.set(func() { b.password = "tiger-word" })
 	image := b.image()

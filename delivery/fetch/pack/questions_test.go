@@ -101,7 +101,7 @@ func TestTheStoreIsQueriedByName(t *testing.T) {
 	}
 }
 
-func TestQuestionsThatAreNone(t *testing.T) {
+func TestInvalidQuestionsOfAProcessAreRefused(t *testing.T) {
 	replies := answers{pack: bytes.NewReader([]byte("pack")), store: oneObject{[]byte("base")}}
 	block := func(number uint64) []byte { return binary.BigEndian.AppendUint64([]byte{askBlock}, number) }
 	for name, tc := range map[string]struct {

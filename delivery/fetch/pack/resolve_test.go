@@ -72,7 +72,7 @@ func (forgetful) Object(plumbing.Hash) (plumbing.ObjectType, []byte, error) {
 	return plumbing.InvalidObject, nil, plumbing.ErrObjectNotFound
 }
 
-func TestPacksThatAreDamaged(t *testing.T) {
+func TestDamagedPacksAreRefused(t *testing.T) {
 	good := packWith(blob(t, "a"), blob(t, "b"))
 	fromBase := toName(t, blobName("base"), suffixed("base", "d"))
 	for name, tc := range map[string]struct {

@@ -288,7 +288,7 @@ func TestRefusedTasksRetryInOrderAndOncePerSource(t *testing.T) {
 	overflow(nil).next("acme")()
 }
 
-func TestTheOrderOfLevels(t *testing.T) {
+func TestTasksAreOrderedByPriorityAndRequest(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, after Task
 	}{

@@ -14,7 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func TestOutcomesInMetrics(t *testing.T) {
+func TestMetricsNameTheOutcomeOfATask(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err   error
 		reach Reach
@@ -35,8 +35,8 @@ func TestOutcomesInMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsOfAPool has tasks run, wait and end, and a host of an app and one of Repositories give no answer.
-func TestMetricsOfAPool(t *testing.T) {
+// TestMetricsCountTheTasksAndHostsOfAPool: tasks run, wait and end, and a host of an app and one of Repositories give no answer.
+func TestMetricsCountTheTasksAndHostsOfAPool(t *testing.T) {
 	b := newBed(t, Options{PerTenant: 1})
 	for i := range tries {
 		for _, task := range []Task{b.task(fmt.Sprint("app", i), "bad", "acme"), of(Repository, b.task(fmt.Sprint("repository", i), "bad too", "shop"))} {
@@ -106,7 +106,7 @@ kubeop_fetch_waiting{priority="repository"} 0
 	}
 }
 
-func TestDefaultsOfAPool(t *testing.T) {
+func TestUnsetOptionsOfAPoolHaveDefaults(t *testing.T) {
 	p := New(Options{}, clocktesting.NewFakeClock(noon))
 	got := p.Options
 	if reach := got.Reach(errSilent); reach != Answered {

@@ -231,7 +231,7 @@ func TestARefusedTaskMayTryAgain(t *testing.T) {
 	}
 }
 
-func TestSlotsOfAHost(t *testing.T) {
+func TestAHostHasALimitedNumberOfSlots(t *testing.T) {
 	b := newBed(t, Options{PerHost: 2})
 	for i := range 3 {
 		b.submit(of(Repository, b.task(fmt.Sprint("r", i), "host", fmt.Sprint(i))))

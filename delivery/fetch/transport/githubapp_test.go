@@ -340,7 +340,7 @@ func TestAGitHubAppThatGetsNoToken(t *testing.T) {
 	}
 }
 
-func TestUnusableGitHubApps(t *testing.T) {
+func TestUnusableGitHubAppsAreExplained(t *testing.T) {
 	g := newGitHub(t)
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -148,7 +148,7 @@ func TestRequestErrorKeepsAKindAndHidesTheURL(t *testing.T) {
 	}
 }
 
-func TestSafeURL(t *testing.T) {
+func TestSafeURLShowsNoCredentials(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://bot:hunter2@h.example:8443/a/b.git?token=hunter2#hunter2": "https://h.example:8443/a/b.git",
 		"https://hunter2@h.example/":                                       "https://h.example/",
@@ -194,8 +194,8 @@ func TestTheOriginIsTheSchemeHostAndPort(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfAClient: HTTP/2 where the server has it, and no TLS before 1.2.
-func TestConnectionsOfAClient(t *testing.T) {
+// TestAClientUsesHTTP2AndNoTLSBefore12, where the server has HTTP/2.
+func TestAClientUsesHTTP2AndNoTLSBefore12(t *testing.T) {
 	serve := func(most uint16) (*httptest.Server, *http.Client, *url.URL) {
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, r.Proto+" "+r.Header.Get("Accept"))

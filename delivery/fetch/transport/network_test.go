@@ -13,7 +13,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-func TestAddressesThatAreRefused(t *testing.T) {
+func TestTheNetworkRefusesInternalAddresses(t *testing.T) {
 	network := &Network{Own: []string{"10.96.0.1"}}
 	for address, what := range map[string]string{
 		"127.0.0.1": "loopback", "127.9.9.9": "loopback", "::1": "loopback", "::ffff:127.0.0.1": "loopback",

@@ -191,8 +191,8 @@ func TestTheCacheIsBounded(t *testing.T) {
 	}
 }
 
-// TestATinyChartCounts: there may be any number of them.
-func TestATinyChartCounts(t *testing.T) {
+// TestEveryCachedChartHasACost, because there may be any number of tiny ones.
+func TestEveryCachedChartHasACost(t *testing.T) {
 	s := &Cache{}
 	const limit = maxCachedBytes / chartCost
 	for i := range 2 * limit {

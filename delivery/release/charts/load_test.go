@@ -183,7 +183,7 @@ func TestASchemaMayReferToItself(t *testing.T) {
 	}
 }
 
-func TestReadingTroubleMayPass(t *testing.T) {
+func TestAFileThatCannotBeReadIsNoFaultOfTheChart(t *testing.T) {
 	_, err := Chart{Archive: filepath.Join(t.TempDir(), "gone.tgz")}.Load()
 	if err == nil || errors.Is(err, fault.ErrRender) {
 		t.Errorf("a missing archive gives %v, want an error that may pass", err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestHowAHookFailed(t *testing.T) {
+func TestAFailedHookNamesItsMessageOrReason(t *testing.T) {
 	condition := func(fields string) string {
 		return "status: {conditions: [{type: Failed, status: \"True\"" + fields + "}]}\n"
 	}

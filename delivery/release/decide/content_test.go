@@ -99,7 +99,7 @@ func TestContentIsThatOfWhatIsRead(t *testing.T) {
 	}
 }
 
-func TestSnapshotOfARevision(t *testing.T) {
+func TestASnapshotShowsTheFactsOfARevision(t *testing.T) {
 	full := v1alpha1.ReleaseSnapshot{
 		Revision: 3, Status: "deployed", Chart: "shop", ChartVersion: "1.2.3", AppVersion: "9", Test: TestFailed, Digest: "c",
 		FirstDeployed: metav1.NewTime(noon), LastDeployed: metav1.NewTime(noon.Add(time.Hour)),
@@ -144,7 +144,7 @@ func TestLabelValueOfAName(t *testing.T) {
 	}
 }
 
-func TestRevisionsByTheirNumbers(t *testing.T) {
+func TestRevisionsAreFoundByTheirNumbers(t *testing.T) {
 	s := StateOf("web", history(record(4, helm.StatusDeployed, "b"), record(2, helm.StatusSuperseded, "a")))
 	if diff := cmp.Diff(map[int]string{2: "superseded", 4: "deployed"}, s.Statuses()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

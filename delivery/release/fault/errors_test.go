@@ -110,8 +110,8 @@ func TestPlainMasksAndKeepsTheCauseOfWhatItDoesNotChange(t *testing.T) {
 	}
 }
 
-// TestWhatAnErrorIs has the kind that callers look for, and the text that people read.
-func TestWhatAnErrorIs(t *testing.T) {
+// TestAnErrorHasItsKindAndItsText: callers look for the kind, and people read the text.
+func TestAnErrorHasItsKindAndItsText(t *testing.T) {
 	cause, limit := errors.New("no such field"), errors.New("limit")
 	for name, c := range map[string]struct {
 		err  error
@@ -149,7 +149,7 @@ func TestWhatAnErrorIs(t *testing.T) {
 	}
 }
 
-func TestCauseOfARendering(t *testing.T) {
+func TestTheCauseOfARenderingIsFoundBelowItsWrapping(t *testing.T) {
 	cause := errors.New("no such field")
 	wrapped := fmt.Errorf("loading: %w", Render(cause))
 	for name, c := range map[string]struct {

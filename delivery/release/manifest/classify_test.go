@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-func TestBadInputReadsWell(t *testing.T) {
+func TestErrorsOfTheInputNameThePlaceAndTheRemedy(t *testing.T) {
 	tests := map[string]struct{ err, want string }{
 		"a template": {
 			`template: web/templates/a.yaml:3:7: executing "web/templates/a.yaml" at <.Values.a.b>: nil pointer evaluating interface {}.b`,

@@ -23,7 +23,7 @@ func ranAt(text string, started time.Time) *helm.Hook {
 	return &helm.Hook{Path: "hook.yaml", Manifest: text, LastRun: helm.HookExecution{StartedAt: helmtime.Time{Time: started}}}
 }
 
-func TestTheObjectsOfHooks(t *testing.T) {
+func TestHookObjectsAreReadInOrder(t *testing.T) {
 	objects, err := HookObjects([]*helm.Hook{{Manifest: firstHook}, {Manifest: secondHook}})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestUnstampedHooksHaveNotRun(t *testing.T) {
 	}
 }
 
-func TestSizeOfAManifest(t *testing.T) {
+func TestTheSizeOfAManifestCountsItsPods(t *testing.T) {
 	pods := "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: a}\nspec: {replicas: 3, template: {metadata: {annotations: {a: %s}}}}\n"
 	small := strings.Replace(pods, "%s", "x", 1)
 	if got, err := Size(small); err != nil || got != int64(len(small)) {

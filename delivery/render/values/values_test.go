@@ -185,7 +185,7 @@ func TestManyEntriesAreRefusedBeforeTheyAreBuilt(t *testing.T) {
 	}
 }
 
-func TestMergeWithoutAFolder(t *testing.T) {
+func TestValuesFilesNeedAFolder(t *testing.T) {
 	_, err := Merge(helm(t, `{valuesFiles: [a.yaml]}`), nil, lookup)
 	rendering.WantError(t, err, "valuesFiles: a.yaml: the app has no folder")
 	got, err := Merge(helm(t, `{values: {a: 1}}`), nil, nil)
