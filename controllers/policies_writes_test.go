@@ -95,8 +95,9 @@ func (n *team) counted(project *v1alpha1.Project) error {
 	return nil
 }
 
-// countsRoutes waits until the project's quota counts HTTPRoutes, if another test has them served: two minutes after that, the next look at each project writes its quota.
-func (n *team) countsRoutes(project string) {
+// untilQuotasCountRoutes waits until the quota of a project counts HTTPRoutes, if another test made the API server serve them. Quotas count a new kind
+// after two minutes, when the Project is reconciled next.
+func (n *team) untilQuotasCountRoutes(project string) {
 	n.t.Helper()
 	const routes = "httproutes.gateway.networking.k8s.io"
 	definition := n.object("", "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: "+routes+"}}")
@@ -171,8 +172,8 @@ func TestAChangeOfAPolicyWritesLittle(t *testing.T) {
 		of.ready(of.app("shop", "web"), of.app("blog", "web"), of.repository(), &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: of.name}})
 	}
 	for _, project := range projects {
-		n.countsRoutes(project)
-		other.countsRoutes(project)
+		n.untilQuotasCountRoutes(project)
+		other.untilQuotasCountRoutes(project)
 	}
 	n.under(setting("all", func(s *v1alpha1.PolicySpec) { s.Images = &v1alpha1.ImageRules{Deny: []string{"evil.org"}} }))
 	for _, project := range projects { // Until nothing before the first change is left to be written.
