@@ -9,17 +9,17 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// settled is how long after its end a minute is expected to be stored.
+// settled is how long after the end of a minute its measurement is stored at the latest. Until then, the minute is not missing.
 const settled = 4 * time.Minute
 
-// coverage says in which minutes something was measured, by cluster, group and hour.
+// coverage has the minutes that were measured, by cluster, group of meters and hour: a bit for each minute.
 type coverage struct {
 	minutes map[string]map[meter.Group]map[time.Time]uint64
-	// until is until when minutes are expected.
+	// until is the end of the last minute that has to be stored by now.
 	until time.Time
 }
 
-// coverageOf returns the coverage of clusters that kubeop measured, and of one that it measures now, "" for none.
+// coverageOf returns the coverage of the clusters that kubeop measured, and of the cluster that it measures now; "" if it measures none.
 func coverageOf(all []store.Covered, cluster string, now time.Time) coverage {
 	c := coverage{map[string]map[meter.Group]map[time.Time]uint64{}, now.Add(-settled).Truncate(time.Minute)}
 	if cluster != "" {
@@ -37,7 +37,7 @@ func coverageOf(all []store.Covered, cluster string, now time.Time) coverage {
 	return c
 }
 
-// missing returns in how many minutes of a span a group was not measured. Those that are still to be stored are not missing.
+// missing returns the number of minutes of a span in which a group was not measured. Minutes that may still be stored do not count.
 func (c coverage) missing(cluster string, group meter.Group, of span) (minutes int) {
 	measured := c.minutes[cluster][group]
 	for at := of.from; at.Before(of.until) && at.Before(c.until); at = at.Add(time.Hour) {
@@ -47,7 +47,7 @@ func (c coverage) missing(cluster string, group meter.Group, of span) (minutes i
 	return minutes
 }
 
-// of returns what is missing of each group in a span. Nothing is missing of a cluster that others measure.
+// of returns the number of missing minutes of a span by group. It is empty for a cluster that kubeop does not measure.
 func (c coverage) of(cluster string, s span) map[meter.Group]int {
 	all := map[meter.Group]int{}
 	if _, is := c.minutes[cluster]; !is {
@@ -59,7 +59,7 @@ func (c coverage) of(cluster string, s span) map[meter.Group]int {
 	return all
 }
 
-// gaps returns the steps in which something is missing, those that follow each other as one.
+// gaps returns the gaps in a span. Steps with missing minutes that follow each other are one gap.
 func (c coverage) gaps(s span) (all []Gap) {
 	steps := s.steps()
 	for _, cluster := range sorted(c.minutes) {

@@ -15,8 +15,8 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// read is how many hours are read of the store at a time.
-const read = 2000
+// batch is the number of rows, of an hour of an app each, that one query of the store returns.
+const batch = 2000
 
 type listInput struct {
 	page.OfTenant
@@ -46,25 +46,25 @@ func (o *Operations) list(ctx context.Context, in *listInput) (*answer[Page], er
 	if err != nil {
 		return nil, problem.FromStore(ctx, err)
 	}
-	told, missing := make([]Usage, 0, len(found)), map[clusterSpan]map[meter.Group]int{}
+	items, missing := make([]Usage, 0, len(found)), map[clusterSpan]map[meter.Group]int{}
 	for _, sum := range found {
 		at := clusterSpan{sum.Cluster, sum.span}
 		if missing[at] == nil {
 			missing[at] = coverage.of(sum.Cluster, sum.span)
 		}
-		told = append(told, Usage{
+		items = append(items, Usage{
 			Tenant: sum.Tenant, Project: sum.Project, App: sum.App, Cluster: sum.Cluster, From: sum.span.from, Until: sum.span.until,
 			Meters: amountsOf(sum.Amounts, missing[at]),
 		})
 	}
-	list := Page{List: page.Of(in.Query, told, key)}
+	list := Page{List: page.Of(in.Query, items, key)}
 	if in.Cursor == "" {
 		list.Gaps = coverage.gaps(of)
 	}
 	return &answer[Page]{list}, nil
 }
 
-// query returns the part of a request that the caller may read. Other tenants and projects are as if they did not exist.
+// query returns the query of the store for a request. Tenants and projects that the caller may not read are answered as if they did not exist.
 func (in *listInput) query(grant access.Grant, of span) (q store.UsageQuery, err error) {
 	tenant, one := grant.Tenant()
 	if in.Tenant != "" {
@@ -85,7 +85,7 @@ func (in *listInput) query(grant access.Grant, of span) (q store.UsageQuery, err
 	if !grant.May(access.Usage, access.Read, tenant, project) {
 		return q, problem.New(problem.NotFound, "")
 	}
-	q = store.UsageQuery{Tenant: tenant, From: of.from, Until: of.until, Limit: read}
+	q = store.UsageQuery{Tenant: tenant, From: of.from, Until: of.until, Limit: batch}
 	if project != "" {
 		q.Project = &project
 	}
@@ -103,7 +103,7 @@ func refuse(grant access.Grant, detail, location string) error {
 	return problem.New(problem.Invalid, detail, problem.Fault{Location: location, Message: "has to name one of them"})
 }
 
-// onlyProject returns the project that all of the caller's rights in a tenant are in, "" if they are in several.
+// onlyProject returns the project in which the caller has all of its rights within a tenant; "" if there are several.
 func onlyProject(grant access.Grant, tenant string) (project string) {
 	for _, scope := range grant {
 		if scope.Tenant != tenant {
@@ -117,29 +117,30 @@ func onlyProject(grant access.Grant, tenant string) (project string) {
 	return project
 }
 
-// clusterSpan is a time in a cluster: of all apps the same minutes are missing.
+// clusterSpan is a span of time in a cluster. All apps of the cluster miss the same minutes, so they are counted once.
 type clusterSpan struct {
 	cluster string
 	span    span
 }
 
-// sum is what was used at a place within a step.
+// sum is what an app, or a project beside its apps, used within one step.
 type sum struct {
 	store.Place
 	span    span
 	Amounts meter.Amounts
 }
 
-// amountsOf returns amounts by the names of their meters, with the minutes in which each was not measured.
+// amountsOf returns amounts sorted by meter, each with the number of minutes in which it was not measured.
 func amountsOf(all meter.Amounts, missing map[meter.Group]int) []Amount {
-	told := []Amount{}
+	amounts := []Amount{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		told = append(told, Amount{Name: name, Unit: meter.UnitOf(name), Amount: meter.Text(all[name]), Missing: missing[meter.GroupOf(name)]})
+		amounts = append(amounts, Amount{Name: name, Unit: meter.UnitOf(name), Amount: meter.Text(all[name]), Missing: missing[meter.GroupOf(name)]})
 	}
-	return told
+	return amounts
 }
 
-// sums reads hours until there are so many sums, and the last one is complete.
+// sums reads hours from the store, sorted by place and time, and adds them up to at most limit sums. The last sum is complete too: sums stops reading
+// only when the hour of the next sum was read, or no hour is left.
 func (o *Operations) sums(ctx context.Context, q store.UsageQuery, of span, limit int) (all []sum, err error) {
 	for {
 		hours, err := o.Store.ListUsage(ctx, q)
@@ -158,7 +159,7 @@ func (o *Operations) sums(ctx context.Context, q store.UsageQuery, of span, limi
 	}
 }
 
-// add adds an hour to the last sum, or begins the next one.
+// add adds an hour to the last sum. If the hour belongs to another place or step, it becomes a new sum.
 func add(all []sum, used store.Used, of span) []sum {
 	last := len(all) - 1
 	if last < 0 || all[last].Place != used.Place || !used.Hour.Before(all[last].span.until) {
@@ -168,12 +169,12 @@ func add(all []sum, used store.Used, of span) []sum {
 	return all
 }
 
-// key is where a page ends: after a place and a time.
+// key is the cursor behind an item: its place, and the end of its step.
 func key(u Usage) string {
 	return strings.Join([]string{u.Tenant, u.Project, u.App, u.Cluster, u.Until.Format(time.RFC3339)}, "/")
 }
 
-// after returns where the page before ended.
+// after returns the place and the time at which the previous page ended, from the cursor; both are zero for the first page.
 func (in *listInput) after(tenant string) (place store.Place, until time.Time, err error) {
 	text, err := in.Key()
 	if err != nil || text == "" {

@@ -14,10 +14,10 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// ahead is how far the clock of a foreign meter may be ahead of the manager's.
+// ahead is how far the clock of whoever sends amounts may be ahead of the manager's.
 const ahead = 2 * time.Hour
 
-// ForeignAmount is an amount that others measured.
+// ForeignAmount is an amount that another program measured.
 type ForeignAmount struct {
 	Tenant  string    `json:"tenant" maxLength:"20" pattern:"^[a-z][a-z0-9]*$"`
 	Project string    `json:"project" maxLength:"35" pattern:"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"`
@@ -34,7 +34,7 @@ type setInput struct {
 	}
 }
 
-// Changes is what became of amounts.
+// Changes is the result of setting amounts.
 type Changes struct {
 	Changed int `json:"changed" doc:"How many amounts were not there before, or were others."`
 }
@@ -67,7 +67,7 @@ func (o *Operations) set(ctx context.Context, in *setInput) (*answer[Changes], e
 	return &answer[Changes]{Changes{changed}}, nil
 }
 
-// hasTenant tells a tenant that does not exist from a cluster that was not read yet.
+// hasTenant returns an error about the request if the tenant does not exist, and another error if it is not known yet which tenants exist.
 func (o *Operations) hasTenant(ctx context.Context, tenant string) error {
 	err := o.Has(ctx, tenant)
 	if none := (*problem.Problem)(nil); errors.As(err, &none) && none.Code == problem.NotFound {
@@ -76,7 +76,7 @@ func (o *Operations) hasTenant(ctx context.Context, tenant string) error {
 	return err
 }
 
-// tenantsOf returns each tenant once.
+// tenantsOf returns the tenants of the amounts, each once.
 func tenantsOf(all []store.Used) (tenants []string) {
 	for _, each := range all {
 		if !slices.Contains(tenants, each.Tenant) {
@@ -86,7 +86,7 @@ func tenantsOf(all []store.Used) (tenants []string) {
 	return tenants
 }
 
-// check returns what is to be set. What the types do not say is checked here.
+// check returns the amounts as the store takes them, by place and hour. It checks what the schema of the request cannot express.
 func (o *Operations) check(in *setInput, now time.Time) (all []store.Used, err error) {
 	type place struct {
 		store.Place

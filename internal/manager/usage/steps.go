@@ -7,26 +7,26 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
-// The steps of a list.
+// The steps by which a list adds up amounts.
 const (
 	hour  = "hour"
 	day   = "day"
 	month = "month"
 )
 
-// How long a list may be. What is older than store.KeepUsage is not kept.
+// The longest time of a list: by hours, and by days or months. Amounts older than store.KeepUsage are deleted.
 const (
 	maxHours = 31 * 24 * time.Hour
 	maxDays  = 400 * 24 * time.Hour
 )
 
-// span is the time of a list, in steps.
+// span is the time from from to until, divided into steps.
 type span struct {
 	from, until time.Time
 	step        string
 }
 
-// spanOf checks the time of a list. Without one it is that of today.
+// spanOf checks the parameters from, until and step of a request. By default the span is today, until the end of the current hour.
 func spanOf(from, until time.Time, step string, now time.Time) (span, error) {
 	if until.IsZero() {
 		until = now.Truncate(time.Hour).Add(time.Hour)
@@ -58,7 +58,7 @@ func wrong(location, message string) error {
 	return problem.New(problem.Invalid, "The time is invalid.", problem.Fault{Location: location, Message: message})
 }
 
-// stepOf returns the part of the span that an hour is in: a step, cut at the ends of the span.
+// stepOf returns the step to which an hour belongs. Steps do not extend beyond the span.
 func (s span) stepOf(at time.Time) span {
 	from := at.Truncate(time.Hour)
 	until := from.Add(time.Hour)
@@ -79,7 +79,7 @@ func (s span) stepOf(at time.Time) span {
 	return span{from, until, s.step}
 }
 
-// steps returns all parts of the span.
+// steps returns all steps of the span.
 func (s span) steps() (all []span) {
 	for at := s.from; at.Before(s.until); at = all[len(all)-1].until {
 		all = append(all, s.stepOf(at))

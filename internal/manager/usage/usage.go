@@ -14,26 +14,26 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// Operations are the operations of this package.
+// Operations are the operations listUsage and setUsage.
 type Operations struct {
 	Store store.Usage
-	// Cluster is the one that kubeop measures, "" if it measures none.
+	// Cluster is the name of the cluster that kubeop measures; "" if it measures none.
 	Cluster string
-	// Has returns nil if there is a tenant, and what to answer if not.
+	// Has returns nil if the tenant exists, and otherwise the error to answer with.
 	Has func(ctx context.Context, tenant string) error
 	Now func() time.Time
 }
 
-// Amount is how much of a meter was used.
+// Amount is the amount of one meter that was used.
 type Amount struct {
 	Name   string `json:"name" example:"cpu.requested"`
 	Unit   string `json:"unit,omitempty" doc:"Of meters that kubeop measures." example:"core-seconds"`
 	Amount string `json:"amount" doc:"A decimal, which is exact." example:"1800.5"`
-	// Missing marks what would look like less use.
+	// Missing is there so that an amount with unmeasured minutes is not taken for less use.
 	Missing int `json:"missing,omitempty" doc:"In how many minutes from from to until it was not measured. What was used in them is not in the amount."`
 }
 
-// Usage is what was used at one place within a time.
+// Usage is what one app, or a project beside its apps, used in one cluster within a time.
 type Usage struct {
 	Tenant  string    `json:"tenant"`
 	Project string    `json:"project"`
@@ -44,7 +44,7 @@ type Usage struct {
 	Meters  []Amount  `json:"meters" nullable:"false" doc:"By name. A meter that is not there has the amount 0."`
 }
 
-// Gap is a time in which something was not measured all the time.
+// Gap is a time in which some minutes were not measured.
 type Gap struct {
 	Cluster string    `json:"cluster"`
 	Meters  []string  `json:"meters" nullable:"false" doc:"The meters that were not measured. storage stands for that of all classes."`
