@@ -22,7 +22,7 @@ type trouble struct {
 // patience is how many failures in a row of a Git host that does not answer are reported nowhere, because most end by themselves.
 const patience = 3
 
-// reported reports whether a trouble is worth a word.
+// reported reports whether a trouble is shown in the status.
 func (t trouble) reported() bool {
 	_, final := verdict.Of(t.err)
 	return t.err != nil && (final || t.times >= patience)

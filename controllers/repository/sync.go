@@ -318,7 +318,7 @@ func (r *Reconciler) take(ctx context.Context, s *scope, node tree.Node) (o clie
 	return nil, false, nil
 }
 
-// full reports whether a batch does not take an object as well: it has its size, or it is of policies, and the object is none.
+// full reports whether an object does not fit into a batch: the batch has its maximum size, or it has policies and the object is not one.
 func full(todo []client.Object, ref identity.Ref) bool {
 	if len(todo) == 0 || ref.Policy != "" {
 		return len(todo) == batch

@@ -1,4 +1,4 @@
-// Package host speaks with the API of the Git host of a repository: GitHub, GitLab, Gitea and Forgejo, Bitbucket Cloud and Bitbucket
+// Package host calls the API of the Git host of a repository: GitHub, GitLab, Gitea and Forgejo, Bitbucket Cloud and Bitbucket
 // Server. Tenants may name the hosts, so every request goes through the SSRF guard of delivery/fetch/transport, within limits of time and
 // size.
 package host

@@ -1,4 +1,4 @@
-// Package meter has what usage is counted in: the meters that kubeop measures, with their units, and exact amounts of them.
+// Package meter defines the meters by which usage is measured, with their units, and exact amounts of them.
 package meter
 
 import (
@@ -14,30 +14,30 @@ const (
 	Pods            = "pods"
 	LoadBalancers   = "loadbalancers"
 	Objects         = "objects"
-	// Storage is that of claims without a class. Those with one have a meter for each class, see StorageOf.
+	// Storage is the storage of claims without a StorageClass. Each class has a meter of its own, see StorageOf.
 	Storage = "storage"
 )
 
-// Group is the name of a group of meters that are measured together: for each minute all of them are known, or none.
+// Group is a group of meters that are measured together: in each minute, all meters of a group were measured, or none.
 type Group = string
 
 // The groups.
 const (
-	// OfPods has what pods request, and how many there are.
+	// OfPods has the requests of pods, and their number.
 	OfPods Group = "pods"
-	// OfMetrics has what pods use, by the metrics API of the cluster.
+	// OfMetrics has the CPU and memory that pods use, from the metrics API of the cluster.
 	OfMetrics Group = "metrics"
 	OfVolumes Group = "volumes"
-	// OfServices has load balancers.
+	// OfServices has the number of load balancers.
 	OfServices Group = "services"
-	// OfObjects has how many objects apps have.
+	// OfObjects has the number of objects of apps.
 	OfObjects Group = "objects"
 )
 
 // Groups are all groups, sorted.
 var Groups = []Group{OfMetrics, OfObjects, OfPods, OfServices, OfVolumes}
 
-// StorageOf returns the meter of the storage of a class, of which "" is none.
+// StorageOf returns the meter for the storage of a StorageClass; "" means no class.
 func StorageOf(class string) string {
 	if class == "" {
 		return Storage
@@ -58,7 +58,7 @@ func GroupOf(name string) Group {
 	return groups[name]
 }
 
-// NamesOf returns the meters of a group, sorted. Those of storage have their class behind them.
+// NamesOf returns the meters of a group, sorted. For storage it returns only Storage, which stands for the meters of all classes.
 func NamesOf(g Group) []string {
 	return map[Group][]string{
 		OfPods: {CPURequested, MemoryRequested, Pods}, OfMetrics: {CPUUsed, MemoryUsed}, OfVolumes: {Storage}, OfServices: {LoadBalancers}, OfObjects: {Objects},

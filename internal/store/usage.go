@@ -13,7 +13,7 @@ const KeepUsage = 400 * 24 * time.Hour
 // Amounts are exact amounts by the names of meters, see internal/meter.
 type Amounts = map[string]*inf.Dec
 
-// Place is what something is used by.
+// Place is who used something, and where: an app of a project in a cluster.
 type Place struct {
 	Tenant, Project string
 	// App is "" for what belongs to the project, and to none of its apps.
@@ -22,56 +22,57 @@ type Place struct {
 	Cluster string
 }
 
-// Used is what was used at a place within an hour.
+// Used has the amounts of one place within one hour.
 type Used struct {
 	Place
-	// Hour is its beginning.
+	// Hour is the beginning of the hour.
 	Hour    time.Time
 	Amounts Amounts
 }
 
-// Minute is what was measured in a minute of one cluster. What is not in it was not used.
+// Minute has the amounts that were measured in one minute of one cluster. A place without amounts used nothing.
 type Minute struct {
 	Cluster string
-	// Begin is its beginning.
+	// Begin is the beginning of the minute.
 	Begin time.Time
-	// Groups are the groups of meters that were measured from the beginning to the end.
+	// Groups are the groups of meters that were measured during the whole minute.
 	Groups []string
-	// Used has amounts of these groups. Each place is in it once.
+	// Used has the amounts of the meters of Groups.
 	Used map[Place]Amounts
 }
 
-// Covered says which minutes of an hour were measured.
+// Covered has the minutes of an hour in which a group of meters was measured.
 type Covered struct {
 	Cluster string
 	Group   string
 	Hour    time.Time
-	// Minutes has the bit 1<<n for the minute n.
+	// Minutes has the bit 1<<n if minute n was measured.
 	Minutes uint64
 }
 
-// UsageQuery is which hours are read.
+// UsageQuery selects hours.
 type UsageQuery struct {
 	// Tenant is "" for all. Project and App are nil for all.
 	Tenant       string
 	Project, App *string
-	// From and Until are beginnings of hours; that of Until is not read.
+	// From is the beginning of the first hour, Until that of the first hour that is not read any more.
 	From, Until time.Time
-	// After is a place, and AfterHour an hour: what comes before both, in the order of the answer, is not read. The zero values begin with the first.
+	// After and AfterHour are where the answer begins, in its order: with this hour of this place, or the next one. The zero values begin with the first.
 	After     Place
 	AfterHour time.Time
 	Limit     int
 }
 
-// Usage keeps what apps used, for KeepUsage.
+// Usage stores the amounts that apps used, for KeepUsage.
 type Usage interface {
-	// AddMinute adds what was measured, of those groups whose minute was not added before: so it may be added again, and by several managers.
+	// AddMinute adds the amounts of a minute to those of its hour. Groups whose minute was added before are skipped, so several managers may add the
+	// same minute.
 	AddMinute(ctx context.Context, m Minute) error
-	// SetUsage sets the amounts of meters in one cluster, and leaves all other meters as they are. It returns how many amounts were others before, and records the events of those tenants
-	// that have any. It returns ErrMeasured, and sets nothing, if AddMinute added one of these meters in its hour.
+	// SetUsage sets the amounts of the given meters in one cluster, and leaves all other meters as they are. It returns how many amounts changed, and
+	// records the events of the tenants with changed amounts. It returns ErrMeasured, and sets nothing, if AddMinute added one of these meters in its hour.
 	SetUsage(ctx context.Context, all []Used, events []Event) (changed int, err error)
-	// ListUsage returns hours in the order of tenants, projects, apps, clusters and hours.
+	// ListUsage returns hours, ordered by tenant, project, app, cluster and hour.
 	ListUsage(ctx context.Context, q UsageQuery) ([]Used, error)
-	// ListCovered returns which minutes were measured in the hours from one to before another, in the order of clusters, groups and hours.
+	// ListCovered returns the measured minutes of the hours from from to before until, ordered by cluster, group and hour.
 	ListCovered(ctx context.Context, from, until time.Time) ([]Covered, error)
 }

@@ -21,7 +21,8 @@ const (
 	longestRest  = 5 * time.Minute
 )
 
-// heldRest is how long a webhook rests to which the manager cannot send for reasons of its own, and heldFor how long that is reported after the last time.
+// heldRest is the pause of a webhook to which the manager cannot send because of a problem of its own. heldFor is how long after the last such failure
+// the problem is reported.
 const (
 	heldRest = time.Minute
 	heldFor  = 5 * heldRest
@@ -42,7 +43,7 @@ type places struct {
 type rest struct {
 	failures int
 	until    time.Time
-	// why is not nil if the manager could not send to it the last time, for reasons of its own, which was heldRest before until.
+	// why is the manager's own problem that prevented the last attempt, which was heldRest before until; nil if there was none.
 	why error
 }
 

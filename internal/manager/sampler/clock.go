@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	// tolerance is by how much the wall clock may differ.
+	// tolerance is the largest difference between the two clocks that is ignored.
 	tolerance = 5 * time.Second
-	// patience is for how long it has to differ before it is taken for right: a clock that jumps, and soon back, changes nothing.
+	// patience is how long the wall clock has to differ before it is adopted. A wall clock that jumps and soon jumps back changes nothing.
 	patience = 10 * time.Minute
 )
 
-// clock begins with the time of the wall clock, and goes on by the monotonic one. It is not safe for concurrent use.
+// clock starts at the time of the wall clock, and then follows the monotonic clock. It is not safe for concurrent use.
 type clock struct {
 	read func() fence.Instant
-	// base is the time of the clock when the monotonic one was at began.
+	// base is the time of this clock when the monotonic clock had the value began.
 	base  time.Time
 	began time.Duration
-	// by is by how much the wall clock differs, and since is since when it does by about as much, by the monotonic one.
+	// by is the difference to the wall clock, 0 for none. since is the time of the monotonic clock at which that difference was first seen.
 	by, since time.Duration
 }
 
@@ -30,10 +30,10 @@ func newClock(read func() fence.Instant) *clock {
 
 func (c *clock) now() time.Time { return c.base.Add(c.read().Running - c.began) }
 
-// differs reports whether the wall clock differed when adopt was called: it is not decided yet which one is right.
+// differs reports whether the wall clock differs, and adopt has not decided yet which clock is right.
 func (c *clock) differs() bool { return c.by != 0 }
 
-// adopt takes the wall clock for right if it differed by the same for long, and reports whether it did.
+// adopt sets this clock to the wall clock if that has differed by the same time for the time patience, and reports whether it did.
 func (c *clock) adopt() bool {
 	is := c.read()
 	by := is.Wall.Sub(c.base.Add(is.Running - c.began))

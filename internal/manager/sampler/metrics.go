@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// every is how often the metrics API is asked, which is about as often as it measures.
+	// every is the interval between two requests to the metrics API, which measures about as often.
 	every = time.Minute
-	// holding is how long an answer counts if no other one follows.
+	// holding is how long an answer is used if no other answer follows.
 	holding = every * 5 / 2
-	// metricsPath has the pods of all namespaces.
+	// metricsPath lists the metrics of the pods of all namespaces.
 	metricsPath = "/apis/metrics.k8s.io/v1beta1/pods"
 )
 
-// podMetrics is what is read of the metrics API.
+// podMetrics is an answer of the metrics API, without the fields that are not used.
 type podMetrics struct {
 	Items []podUse `json:"items"`
 }
@@ -38,7 +38,7 @@ type podUse struct {
 	} `json:"containers"`
 }
 
-// errNoPods refuses an answer without any pod while pods have a place on a node.
+// errNoPods is the error about an answer without pods while pods run on nodes.
 var errNoPods = errors.New("it has the metrics of no pod at all")
 
 // Sample records an answer of the metrics API.
@@ -72,8 +72,8 @@ func (s *Sampler) hasPods() bool {
 	return false
 }
 
-// use says what a pod uses from now on. What is said of it first counts from when it began: the metrics API knows a pod only after its first minute or so. One that has no place on a
-// node, or is of no project, is not there.
+// use records what a pod uses from now on. The first sample of a pod counts from its start, because the metrics API has a pod only after about a minute.
+// A pod that runs on no node, or belongs to no project, is ignored.
 func (s *Sampler) use(now time.Time, is podUse) {
 	key := name(is.Metadata.Namespace, is.Metadata.Name)
 	of := tally.Key{Group: meter.OfPods, Name: key}
@@ -98,7 +98,7 @@ func (s *Sampler) use(now time.Time, is podUse) {
 	})
 }
 
-// forgetSamples ends samples that are too old: of all pods if the metrics API does not answer, which is a gap, or of pods that are no longer in its answers.
+// forgetSamples drops samples older than the time holding. If the metrics API does not answer, these are the samples of all pods, and a gap begins.
 func (s *Sampler) forgetSamples(now time.Time) {
 	if _, is := s.mended[metrics]; is && now.Sub(s.sampled) > holding {
 		delete(s.mended, metrics)
@@ -111,10 +111,11 @@ func (s *Sampler) forgetSamples(now time.Time) {
 	}
 }
 
-// ask returns what the metrics API answers.
+// ask sends a request to the metrics API, and returns the answer.
 type ask func(ctx context.Context) ([]byte, error)
 
-// sample asks the metrics API again and again, once the pods are known, until the context ends. told is called when it begins to fail, and when it answers again.
+// sample requests metrics in the interval every until the context ends, from when the pods are known. It calls told with the first error of a failure, and
+// with nil when the metrics API answers again.
 func (s *Sampler) sample(ctx context.Context, ask ask, told func(error)) {
 	for !s.synced() && ctx.Err() == nil {
 		time.Sleep(tick / 10)

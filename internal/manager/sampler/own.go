@@ -10,28 +10,28 @@ import (
 	"github.com/kubeop/kubeop/internal/meter"
 )
 
-// thing is a pod, claim, Service or App that uses something.
+// thing is a pod, claim, Service or App, with what it uses now.
 type thing struct {
 	namespace, app string
 	rates          []tally.Rate
-	// began is since when it uses something: of a pod, something that the metrics API did not say.
+	// began is the time from which rates count. A pod has rates from its start, with what it requests.
 	began time.Time
-	// sampled is when the metrics API said it; of a pod, when it first did. Zero: never.
+	// sampled is the time of the answer of the metrics API; for a pod, of the first answer that has it, and zero without any.
 	sampled time.Time
 }
 
 // things are the pods, claims, Services and Apps that use something now.
 type things struct {
 	all map[tally.Key]thing
-	// of has the keys of each namespace.
+	// of has the keys of the things in each namespace.
 	of map[string]map[tally.Key]bool
-	// apps has the names of the Apps that there are.
+	// apps has the existing Apps, as "namespace/name".
 	apps map[string]bool
 }
 
 func name(namespace, name string) string { return namespace + "/" + name }
 
-// labelled returns the app in the label of an object, which its tenant may have written.
+// labelled returns the app that an object's label names. A tenant can write this label, so the app may not exist.
 func labelled(object client.Object) string {
 	if _, is := object.(*v1alpha1.App); is {
 		return object.GetName()

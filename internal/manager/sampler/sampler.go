@@ -21,39 +21,39 @@ import (
 )
 
 const (
-	// settling is how long after its end a minute is written: longer than it takes to find out that a connection is silent.
+	// settling is how long after the end of a minute it is written: longer than it takes to notice that a connection is broken.
 	settling = 90 * time.Second
-	// mending is how long after its beginning a watch counts as complete: by then it has read all older objects.
+	// mending is how long after its start a watch counts as complete: by then it has read all objects that existed before.
 	mending = 30 * time.Second
-	// standing is the longest pause between two calls of Pass. After a longer one, the process was stopped, and what happened meanwhile is unknown.
+	// standing is the longest pause between two calls of Pass. After a longer pause, the process was stopped, and the time of the pause is a gap.
 	standing = 10 * time.Second
-	// maxUnwritten is how many minutes are kept while the store fails. The oldest beyond it are lost.
+	// maxUnwritten is how many minutes are kept in memory while the store fails. Beyond that, the oldest minutes are lost.
 	maxUnwritten = 60
 )
 
 // Sampler measures a cluster. Its methods are safe for concurrent use.
 type Sampler struct {
-	// cluster is the name that it measures under.
+	// cluster is the name under which amounts are stored.
 	cluster string
 	store   store.Usage
-	// synced reports whether all kinds were read once.
+	// synced reports whether the caches have read all kinds once.
 	synced func() bool
 
 	mu     sync.Mutex
 	clock  *clock
 	tally  *tally.Tally
 	things things
-	// mended says since when a resource is followed. One that is not there is not followed.
+	// mended has the time since which a watch follows a resource. A resource without an entry is not followed now.
 	mended  map[string]time.Time
 	sampled time.Time
-	// passed is until when the time passed, and resumed is when it last stood still until.
+	// passed is the time of the last Pass, and resumed the time of the last one after the process was stopped.
 	passed, resumed time.Time
 	// unwritten are the minutes that wait for the store, and lost is how many waited for too long.
 	unwritten []store.Minute
 	lost      int
 }
 
-// New returns a sampler that begins now, without any object.
+// New returns a sampler that begins to measure now, and knows no object yet.
 func New(cluster string, to store.Usage, clocks func() fence.Instant) *Sampler {
 	s := &Sampler{cluster: cluster, store: to, clock: newClock(clocks), mended: map[string]time.Time{}, synced: func() bool { return true }}
 	s.passed = s.clock.now()
@@ -109,7 +109,7 @@ func (s *Sampler) Followed(kind string) {
 	}
 }
 
-// Pass advances the time. Call it every second. It never waits for the store.
+// Pass measures up to now. Call it every second. It never waits for the store.
 func (s *Sampler) Pass(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *Sampler) Pass(ctx context.Context) {
 	s.take(now)
 }
 
-// resume marks a gap after the process was stopped: watches may have lost their connections without noticing, and their events came late.
+// resume marks the time in which the process was stopped as a gap, because events of watches came late, or were lost.
 func (s *Sampler) resume() {
 	now := s.clock.now()
 	for _, group := range meter.Groups {
@@ -142,8 +142,8 @@ func (s *Sampler) resume() {
 	s.resumed = now
 }
 
-// take moves minutes from the tally to the unwritten ones once nothing can turn out to be missing in them. It moves none while a silent connection may
-// not have been noticed yet after a stop of the process, nor while the machine's clock differs, because that clock may turn out to be right.
+// take moves complete minutes from the tally to the unwritten ones. A minute is complete when a broken connection during it would have been noticed by
+// now. After a stop of the process, that takes as long again. No minute is complete while the machine's clock differs, because that clock may be right.
 func (s *Sampler) take(now time.Time) {
 	if s.clock.differs() || now.Sub(s.resumed) < settling {
 		s.lost += len(s.tally.Take(now.Add(-maxUnwritten * time.Minute)))
@@ -159,7 +159,7 @@ func (s *Sampler) take(now time.Time) {
 	}
 }
 
-// Write writes the minutes that are certain. It waits for the store. Only one goroutine may call it.
+// Write writes the complete minutes to the store, and waits for it. Only one goroutine may call it.
 func (s *Sampler) Write(ctx context.Context) error {
 	for {
 		next, waiting := s.next()
@@ -173,7 +173,7 @@ func (s *Sampler) Write(ctx context.Context) error {
 	}
 }
 
-// next returns the minute that is to be written next, and how many wait with it.
+// next returns the oldest unwritten minute, and how many minutes are unwritten.
 func (s *Sampler) next() (m store.Minute, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +183,7 @@ func (s *Sampler) next() (m store.Minute, waiting int) {
 	return s.unwritten[0], len(s.unwritten)
 }
 
-// wrote forgets a minute that was written.
+// wrote drops a minute that the store has.
 func (s *Sampler) wrote(ctx context.Context, m store.Minute) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func (s *Sampler) wrote(ctx context.Context, m store.Minute) {
 	}
 }
 
-// rebase continues with the time of another clock.
+// rebase continues at the present time of the clock after adopt changed it.
 func (s *Sampler) rebase() {
 	now := s.clock.now()
 	s.tally.Rebase(now)
@@ -212,7 +212,7 @@ func (s *Sampler) rebase() {
 	}
 }
 
-// mend begins to measure a group once all resources that it needs have been followed for long enough.
+// mend begins to measure each group of meters whose resources have all been followed for at least the time mending.
 func (s *Sampler) mend(now time.Time) {
 	if !s.synced() {
 		return
@@ -237,7 +237,7 @@ func (s *Sampler) minute(m *tally.Minute, groups []meter.Group) store.Minute {
 	return store.Minute{Cluster: s.cluster, Begin: m.Begin, Groups: groups, Used: used}
 }
 
-// Following returns why something is not measured. That the metrics API is not served is no reason.
+// Following returns an error that names the resources that no watch follows. A cluster without a metrics API is no error.
 func (s *Sampler) Following() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

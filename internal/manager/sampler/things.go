@@ -13,33 +13,33 @@ import (
 	"github.com/kubeop/kubeop/internal/meter"
 )
 
-// The resources that are followed.
+// The resources from which usage is measured.
 const (
 	pods     = "pods"
 	claims   = "persistentvolumeclaims"
 	services = "services"
 	apps     = "apps"
-	// metrics are not watched, but read again and again.
+	// metrics cannot be watched, so they are requested regularly.
 	metrics = "metrics"
 )
 
-// needs has the resources that a group needs. Each group needs the Apps, which tell whose a thing is.
+// needs has the resources from which each group of meters is measured. Every group needs the Apps, to find the owner of an object.
 var needs = map[meter.Group][]string{
 	meter.OfPods: {pods, apps}, meter.OfMetrics: {metrics, pods, apps}, meter.OfVolumes: {claims, apps}, meter.OfServices: {services, apps}, meter.OfObjects: {apps},
 }
 
-// followed are the kinds of the resources that are watched.
+// followed returns the kinds that are watched.
 func followed() []client.Object {
 	return []client.Object{&v1alpha1.App{}, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &corev1.Service{}}
 }
 
-// measurable reports whether what is in a namespace is of a project of a tenant.
+// measurable reports whether a namespace belongs to a tenant. Only objects in such namespaces are measured.
 func measurable(namespace string) bool {
 	tenant := v1alpha1.TenantOf(namespace)
 	return tenant != "" && tenant != v1alpha1.PlatformTenant
 }
 
-// ownerOf returns the tenant and project of a namespace that is measured.
+// ownerOf returns the owner of an app's objects in a measurable namespace.
 func ownerOf(namespace, app string) tally.Owner {
 	tenant := v1alpha1.TenantOf(namespace)
 	return tally.Owner{Tenant: tenant, Project: strings.TrimPrefix(namespace, v1alpha1.ProjectNamespace(tenant, "")), App: app}
@@ -93,7 +93,8 @@ func slimService(service *corev1.Service, ours bool) {
 	}
 }
 
-// slimPod keeps one container that requests what the scheduler reserves for the pod: what its containers and sidecars request together, or an init container if that is more, and the overhead.
+// slimPod replaces the containers of a pod by one that requests what the scheduler reserves for the pod: the sum of its containers and sidecars, or its
+// largest init container if that is more, and the overhead.
 func slimPod(pod *corev1.Pod, ours bool) {
 	was := pod.DeepCopy()
 	pod.Spec, pod.Status = corev1.PodSpec{}, corev1.PodStatus{}
@@ -105,7 +106,7 @@ func slimPod(pod *corev1.Pod, ours bool) {
 	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}}}
 }
 
-// ratesOf returns what an object uses, as slim left it, and in which group.
+// ratesOf returns the rates of an object that slim has reduced, and their group.
 func ratesOf(object client.Object) (meter.Group, []tally.Rate) {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -124,7 +125,7 @@ func ratesOf(object client.Object) (meter.Group, []tally.Rate) {
 	return "", nil
 }
 
-// podRates are those of a pod while it has a place on a node: from when it is scheduled until it ended, or is gone.
+// podRates returns the rates of a pod. A pod uses something from when it is scheduled to a node until it has ended or is deleted.
 func podRates(pod *corev1.Pod) []tally.Rate {
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || len(pod.Spec.Containers) == 0 {
 		return nil
@@ -135,7 +136,7 @@ func podRates(pod *corev1.Pod) []tally.Rate {
 	}
 }
 
-// claimRates are those of a claim that has a volume: what the volume has, which may be more than what was asked for.
+// claimRates returns the rates of a bound claim: the capacity of its volume, which may be more than the claim requests.
 func claimRates(claim *corev1.PersistentVolumeClaim) []tally.Rate {
 	capacity, has := claim.Status.Capacity[corev1.ResourceStorage]
 	if claim.Status.Phase != corev1.ClaimBound || !has {

@@ -1,4 +1,4 @@
-// Package tally integrates over time what pods, claims and Services use, minute by minute. It reads no clock: each change says when it happened.
+// Package tally integrates over time what pods, claims and Services use, minute by minute. It reads no clock: each change has its time.
 package tally
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/kubeop/kubeop/internal/meter"
 )
 
-// resolution is how exact times are. Amounts have three digits more for it.
+// resolution is the unit of time of the sums. Amounts have three digits more for it.
 const (
 	resolution = time.Millisecond
 	digits     = 3
@@ -144,7 +144,7 @@ func (t *Tally) settle(of *thing, until time.Time) {
 	}
 }
 
-// add adds what a thing uses for as long as is said.
+// add adds what a thing uses in a span of time.
 func (m *Minute) add(of *thing, passed time.Duration) {
 	if passed <= 0 {
 		return

@@ -30,8 +30,9 @@ type Once struct {
 	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]*$" doc:"Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with its secret."`
 }
 
-// once does a write once for its Idempotency-Key. of is what is requested. do gets an id that is made of the key, or a new one. A write with a secret in its answer has no answer here, because
-// that would be kept as plain text: do runs again, is told whether it was done, and finds what it did by the id. The answer of others is kept.
+// once makes a write at most once for its Idempotency-Key. of is what is requested. do gets an ID that is derived from the key, or a new one without a key.
+// Answers are stored and sent again, but those with a secret are not, because they would be stored as plain text. Then do runs again, gets whether the
+// write was made before, and finds its result by the ID.
 func (o *Operations) once(ctx context.Context, key Once, of []any, answer any, do func(id string, done bool) error) error {
 	if key.IdempotencyKey == "" {
 		return do(uuid.NewString(), false)

@@ -1,4 +1,4 @@
-// Package webhooks has the operations about webhooks: endpoints that are told what happens.
+// Package webhooks has the operations about webhooks: endpoints that get a message about each event.
 package webhooks
 
 import (
@@ -60,7 +60,8 @@ func (o *Operations) writes(tenant string) error {
 	return problem.New(problem.TooManyRequests, fmt.Sprintf("There were %d changes, tests and repetitions of the webhooks within a day. The header Retry-After says after how many seconds the next one is possible.", maxWrites)).After(wait)
 }
 
-// find returns a webhook to which the caller may do something. Those of others are not found, and those of an earlier tenant of the same name only by administrators.
+// find returns a webhook if the caller may do this to it. Webhooks of other tenants are answered as not found, also those of an earlier tenant of the same
+// name; administrators find all.
 func (o *Operations) find(ctx context.Context, id string, verb access.Verb) (store.Webhook, error) {
 	refused := problem.New(problem.Forbidden, "")
 	grant := auth.Of(ctx).Grant

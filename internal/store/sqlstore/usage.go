@@ -16,13 +16,13 @@ import (
 	"github.com/kubeop/kubeop/internal/store/database"
 )
 
-// usageOf is the lock of those who write what is used in a cluster.
+// usageOf returns the lock for writing the usage of a cluster.
 func usageOf(cluster string) string { return "usage/" + cluster }
 
-// batch is how many rows one statement inserts at most.
+// batch is the largest number of rows that one statement inserts.
 const batch = 256
 
-// AddMinute implements store.Usage. How many statements it takes hardly depends on how many places there are, because each one is a round trip to the database.
+// AddMinute implements store.Usage. Each statement is a round trip to the database, so the number of statements hardly grows with the number of places.
 func (s *Store) AddMinute(ctx context.Context, m store.Minute) error {
 	err := s.db.Write(ctx, usageOf(m.Cluster), func(ctx context.Context, tx *database.Tx) error {
 		hour, fresh := m.Begin.Truncate(time.Hour), map[meter.Group]bool{}
@@ -47,7 +47,7 @@ func (s *Store) AddMinute(ctx context.Context, m store.Minute) error {
 	return nil
 }
 
-// of returns the amounts of groups that are not 0.
+// of returns those amounts of the groups' meters that are not 0.
 func of(groups map[meter.Group]bool, all store.Amounts) meter.Amounts {
 	kept := meter.Amounts{}
 	for name, amount := range all {
@@ -58,13 +58,13 @@ func of(groups map[meter.Group]bool, all store.Amounts) meter.Amounts {
 	return kept
 }
 
-// used is what is stored of a place within an hour.
+// used has the ID of a place, and the amounts that are stored for it in one hour.
 type used struct {
 	id      int64
 	amounts meter.Amounts
 }
 
-// addToHour adds to what was used within an hour of one cluster.
+// addToHour adds amounts to those stored for an hour of one cluster.
 func addToHour(ctx context.Context, tx *database.Tx, cluster string, hour time.Time, added map[store.Place]meter.Amounts) error {
 	if len(added) == 0 {
 		return nil
@@ -96,10 +96,10 @@ func addToHour(ctx context.Context, tx *database.Tx, cluster string, hour time.T
 	return insertMany(ctx, tx, `INSERT INTO usage_hours (place, hour, amounts) VALUES `, setAmounts, arguments)
 }
 
-// setAmounts ends the statement that inserts hours.
+// setAmounts is the end of a statement that inserts hours: it replaces the amounts of an hour that exists.
 const setAmounts = ` ON CONFLICT (place, hour) DO UPDATE SET amounts = excluded.amounts`
 
-// usedIn returns the places of a cluster at which something was used in an hour, or later, with what was in the hour.
+// usedIn returns the places of a cluster that used something in an hour or later, with their amounts of that hour.
 func usedIn(ctx context.Context, tx *database.Tx, cluster string, hour time.Time) (map[store.Place]used, error) {
 	all := map[store.Place]used{}
 	return all, database.Each(ctx, tx, func(scan database.Scan) (err error) {
@@ -113,7 +113,7 @@ func usedIn(ctx context.Context, tx *database.Tx, cluster string, hour time.Time
 	}, `SELECT id, tenant, project, app, COALESCE(amounts, '') FROM usage_places LEFT JOIN usage_hours ON place = id AND hour = ? WHERE last >= ? AND cluster = ?`, micros(hour), micros(hour), cluster)
 }
 
-// usePlaces makes places that are not there yet, with an hour as their last one, unless there is a later one.
+// usePlaces inserts missing places, and records the hour as the last one in which they used something, unless they have a later one.
 func usePlaces(ctx context.Context, tx *database.Tx, hour time.Time, places []store.Place) error {
 	var arguments []any
 	for _, place := range slices.SortedFunc(slices.Values(places), comparePlaces) {
@@ -123,8 +123,8 @@ func usePlaces(ctx context.Context, tx *database.Tx, hour time.Time, places []st
 		` ON CONFLICT (tenant, project, app, cluster) DO UPDATE SET last = excluded.last WHERE usage_places.last < excluded.last`, arguments)
 }
 
-// insertMany inserts rows of the columns that begin names, by statements that begin and end as said. Their numbers of rows are powers of two, so there
-// are few statements that a connection prepares.
+// insertMany inserts rows. begin is the beginning of the statement, with the names of the columns; end is what follows the rows. Each statement inserts
+// a power of two of rows, so a connection prepares only few different statements.
 func insertMany(ctx context.Context, tx *database.Tx, begin, end string, arguments []any) error {
 	columns := strings.Count(begin, ",") + 1
 	row := "(?" + strings.Repeat(", ?", columns-1) + ")"
@@ -143,7 +143,7 @@ func comparePlaces(a, b store.Place) int {
 	return slices.Compare([]string{a.Tenant, a.Project, a.App, a.Cluster}, []string{b.Tenant, b.Project, b.App, b.Cluster})
 }
 
-// cover records that minutes were measured, and reports whether one of them was not recorded before.
+// cover records measured minutes, and reports whether one of them was new.
 func cover(ctx context.Context, tx *database.Tx, c store.Covered) (added bool, err error) {
 	var minutes int64
 	err = tx.QueryRow(ctx, `SELECT minutes FROM usage_covered WHERE hour = ? AND cluster = ? AND meter_group = ?`, micros(c.Hour), c.Cluster, c.Group).Scan(&minutes)
@@ -192,7 +192,7 @@ func (s *Store) SetUsage(ctx context.Context, all []store.Used, events []store.E
 	return changed, nil
 }
 
-// refuseMeasured refuses amounts of meters that were measured in their hours.
+// refuseMeasured returns ErrMeasured if kubeop measured one of the meters in its hour.
 func refuseMeasured(ctx context.Context, tx *database.Tx, all []store.Used) error {
 	type measured struct {
 		hour  int64
@@ -222,7 +222,7 @@ func refuseMeasured(ctx context.Context, tx *database.Tx, all []store.Used) erro
 	}, `SELECT hour, meter_group FROM usage_covered WHERE hour >= ? AND hour <= ? AND cluster = ?`, from, until, all[0].Cluster)
 }
 
-// setHour sets what was used at a place within an hour, and returns how many amounts were others.
+// setHour sets the amounts of a place in an hour, and returns how many of them changed.
 func setHour(ctx context.Context, tx *database.Tx, of store.Used) (changed int, err error) {
 	if err := usePlaces(ctx, tx, of.Hour, []store.Place{of.Place}); err != nil {
 		return 0, err
@@ -243,7 +243,7 @@ func setHour(ctx context.Context, tx *database.Tx, of store.Used) (changed int, 
 	return changed, insertMany(ctx, tx, `INSERT INTO usage_hours (place, hour, amounts) VALUES `, setAmounts, []any{id, micros(of.Hour), amounts.String()})
 }
 
-// set sets amounts, and returns how many were others.
+// set sets amounts, and returns how many of them changed.
 func set(amounts meter.Amounts, to store.Amounts) (changed int) {
 	for name, amount := range to {
 		before := amounts[name]
@@ -266,8 +266,8 @@ func (s *Store) ListUsage(ctx context.Context, q store.UsageQuery) ([]store.Used
 	return all, nil
 }
 
-// usageStatement goes from place to place by the index of them, and reads the hours of each: so a page costs as much as it has, however long usage is kept. SQLite joins in the order of
-// a CROSS JOIN.
+// usageStatement reads the index of the places in order, and the hours of each place. So the cost of a page depends on its size, and not on how long
+// usage is kept. CROSS JOIN makes SQLite join in this order.
 func usageStatement(q store.UsageQuery) (statement string, arguments []any) {
 	where, arguments := ofTenant(q.Tenant)
 	columns, marks, after := "tenant, project, app, cluster", "?, ?, ?, ?", []any{q.After.Tenant, q.After.Project, q.After.App, q.After.Cluster}
