@@ -161,8 +161,8 @@ func TestOnlyAdministratorsWriteInTheNamespacesOfAFrozenTenant(t *testing.T) {
 			n.denied(tc.try, tc.want, "spec.frozen", "in Git")
 		})
 	}
-	t.Run("administrators delete", n.administratorsDeleteWhatIsFrozen)
-	t.Run("drift and thaw", n.aFrozenTenantIsLookedAfterAndThaws)
+	t.Run("administrators delete what is frozen", n.administratorsDeleteWhatIsFrozen)
+	t.Run("drift is corrected, and the tenant thaws", n.aFrozenTenantIsLookedAfterAndThaws)
 }
 
 // scales sets the replicas of the Deployment, as kubectl scale does.

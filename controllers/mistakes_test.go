@@ -125,9 +125,9 @@ var inTree = map[string]mistake{
 	"flux-tree":      {files: map[string]string{"/clusters/production/web.yaml": "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: web}\n"}},
 }
 
-// TestMistakesByPush pushes the mistakes of docs/errors.md, and grades each answer by the texts of its row: what is wrong, where, and what to
+// TestMistakesByPushAreExplained pushes the mistakes of docs/errors.md, and grades each answer by the texts of its row: what is wrong, where, and what to
 // do, at the object that the row names.
-func TestMistakesByPush(t *testing.T) {
+func TestMistakesByPushAreExplained(t *testing.T) {
 	n := newTeam(t, "mistakes")
 	charts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/index.yaml" {

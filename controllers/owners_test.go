@@ -94,17 +94,17 @@ func (n *team) accessAccount(role string) string {
 	return "system:serviceaccount:" + n.namespace() + ":" + access.AccountPrefix + role
 }
 
-// TestWhatOwnersMayDo sends requests as a person of each role. All parts use one tenant.
-func TestWhatOwnersMayDo(t *testing.T) {
+// TestOwnersMayDoWhatTheirRolesSay sends requests as a person of each role. All parts use one tenant.
+func TestOwnersMayDoWhatTheirRolesSay(t *testing.T) {
 	n := staffed(t)
-	t.Run("request", n.ownersRequestAndChangeNothingElse)
-	t.Run("operate", n.ownersOperateTheirWorkloads)
-	t.Run("identity", n.ownersGainNoIdentity)
-	t.Run("kubeconfigs", n.kubeconfigsLeaveNothing)
-	t.Run("commands", n.theCommandsAreGranted)
-	t.Run("kinds", n.ownersHaveTheKindsThatAdministratorsAdd)
-	t.Run("suspend", n.ownersSuspendAnApp)
-	t.Run("others", n.rightsOfOthersAreNeitherWidenedNorNarrowed)
+	t.Run("owners request reconciliations and change nothing else", n.ownersRequestAndChangeNothingElse)
+	t.Run("owners operate their workloads", n.ownersOperateTheirWorkloads)
+	t.Run("owners gain no identity", n.ownersGainNoIdentity)
+	t.Run("kubeconfigs leave no valid token", n.kubeconfigsLeaveNothing)
+	t.Run("the commands of the docs are granted", n.theCommandsAreGranted)
+	t.Run("owners have the kinds that administrators add", n.ownersHaveTheKindsThatAdministratorsAdd)
+	t.Run("owners suspend an app", n.ownersSuspendAnApp)
+	t.Run("rights of other roles are neither widened nor narrowed", n.rightsOfOthersAreNeitherWidenedNorNarrowed)
 }
 
 // ownersHaveTheKindsThatAdministratorsAdd adds kinds to the roles by labels, and tries to do that as an owner.

@@ -150,12 +150,12 @@ func (w *world) waitForPod(namespace string) {
 // TestEveryCommandWorksAgainstACluster runs the commands against an API server, one after the other.
 func TestEveryCommandWorksAgainstACluster(t *testing.T) {
 	w := newWorld(t)
-	t.Run("reading", func(t *testing.T) { testReading(t) })
-	t.Run("manager", func(t *testing.T) { testManager(t, w) })
-	t.Run("errors", func(t *testing.T) { testErrors(t) })
-	t.Run("requests", func(t *testing.T) { testRequests(t, w) })
-	t.Run("watching", func(t *testing.T) { testWatching(t, w) })
-	t.Run("rollback", func(t *testing.T) { testRollback(t, w) })
+	t.Run("objects are read", func(t *testing.T) { testReading(t) })
+	t.Run("a manager answers as the cluster does", func(t *testing.T) { testManager(t, w) })
+	t.Run("errors are explained", func(t *testing.T) { testErrors(t) })
+	t.Run("requests are carried out", func(t *testing.T) { testRequests(t, w) })
+	t.Run("changes are followed", func(t *testing.T) { testWatching(t, w) })
+	t.Run("a rollback is pushed", func(t *testing.T) { testRollback(t, w) })
 }
 
 func testReading(t *testing.T) {

@@ -150,8 +150,8 @@ func podOf(name string) *unstructured.Unstructured {
 	return pod
 }
 
-// TestHowAnAppWithForbiddenObjectsIsReported: only a kind that is unknown may be allowed later without a change of the source.
-func TestHowAnAppWithForbiddenObjectsIsReported(t *testing.T) {
+// TestOnlyAnUnknownKindIsTriedAgainWithoutAChange: only a kind that is unknown may be allowed later without a change of the source.
+func TestOnlyAnUnknownKindIsTriedAgainWithoutAChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		objects []*unstructured.Unstructured
 		change  func(*scope)

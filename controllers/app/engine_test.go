@@ -70,8 +70,8 @@ func newHelmFixture(t *testing.T, e *engine, change ...func(*v1alpha1.App)) *fix
 	return b
 }
 
-// TestHowAReleaseIsReported: what the step says of each outcome, and which facts it leaves for the later steps.
-func TestHowAReleaseIsReported(t *testing.T) {
+// TestTheOutcomeOfAReleaseIsReported: what the step says of each outcome, and which facts it leaves for the later steps.
+func TestTheOutcomeOfAReleaseIsReported(t *testing.T) {
 	requested := func(app *v1alpha1.App) {
 		app.Annotations = map[string]string{meta.ForceRequestAnnotation: "1", v1alpha1.ResetAnnotation: "2"}
 	}

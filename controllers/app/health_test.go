@@ -178,8 +178,8 @@ func TestHealthThatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-// TestHowTheHealthOfAnAppIsReported: waiting is not reported at once, and not longer than the timeout; a failure is reported at once.
-func TestHowTheHealthOfAnAppIsReported(t *testing.T) {
+// TestUnhealthyObjectsAreReportedAfterAWhile: waiting is not reported at once, and not longer than the timeout; a failure is reported at once.
+func TestUnhealthyObjectsAreReportedAfterAWhile(t *testing.T) {
 	helm := func(change func(*v1alpha1.HelmAction)) func(*v1alpha1.App) {
 		return func(app *v1alpha1.App) {
 			app.Spec.Type, app.Spec.Helm = v1alpha1.AppHelm, &v1alpha1.HelmSource{}

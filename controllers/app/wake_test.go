@@ -159,8 +159,8 @@ func TestOnlyChangesThatConcernAppsWakeThem(t *testing.T) {
 	}
 }
 
-// TestWhatWakesAnAppFromOutsideTheCache: changes of the objects that it uses and of its own Secrets and releases, new kinds, and requests.
-func TestWhatWakesAnAppFromOutsideTheCache(t *testing.T) {
+// TestChangesOutsideTheCacheWakeAnApp: changes of the objects that it uses and of its own Secrets and releases, new kinds, and requests.
+func TestChangesOutsideTheCacheWakeAnApp(t *testing.T) {
 	var changed func(namespace, kind, name string, labels map[string]string)
 	served := 0
 	b := newReconcileFixture(t, webApp(func(app *v1alpha1.App) {

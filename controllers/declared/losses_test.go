@@ -91,8 +91,8 @@ func held(namespace, name string, goes bool) plan.Claim {
 	return plan.Claim{Namespace: namespace, Name: name, UID: name, Size: "10Gi", Goes: goes}
 }
 
-// TestWhatTheDeletionOfAnObjectLoses: a confirmation names the data, so a claim that is not counted here would be deleted without one.
-func TestWhatTheDeletionOfAnObjectLoses(t *testing.T) {
+// TestADeletionNamesTheDataThatItLoses: a confirmation names the data, so a claim that is not counted here would be deleted without one.
+func TestADeletionNamesTheDataThatItLoses(t *testing.T) {
 	acme, blog, shop := identity.Ref{Tenant: "acme"}, identity.Ref{Tenant: "acme", Project: "blog"}, identity.Ref{Tenant: "acme", Project: "shop"}
 	web := identity.Ref{Tenant: "acme", Project: "shop", App: "web"}
 	ofBlog := []plan.Claim{held("kubeop-acme-blog", "kept", false), held("kubeop-acme-blog", "posts", true)}

@@ -188,7 +188,7 @@ func TestWhatKubernetesEnforcesItselfIsReported(t *testing.T) {
 	}
 }
 
-func TestWhatHoldsForATenant(t *testing.T) {
+func TestAGuardHoldsOnlyIfItsPoliciesAreInTheCluster(t *testing.T) {
 	const judging = "kubeop-guardrails-deny"
 	both := append(rulesOf(v1alpha1.DenyAction), rulesOf(v1alpha1.WarnAction)...)
 	for name, test := range map[string]struct {

@@ -375,7 +375,7 @@ func TestAHostThatIsAskedForAgainStays(t *testing.T) {
 	}
 }
 
-func TestWhichChangesWakeAllAppsOfAProject(t *testing.T) {
+func TestOnlyChangedRulesWakeAllAppsOfAProject(t *testing.T) {
 	is := func(change func(*v1alpha1.GuardrailsSpec)) bool {
 		was, is := &v1alpha1.Guardrails{}, &v1alpha1.Guardrails{}
 		change(&is.Spec)

@@ -23,8 +23,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/policy"
 )
 
-// TestWhoIsWokenByADeletedClaim: an app that waits for the claim of another, or that asks for its name, and no other.
-func TestWhoIsWokenByADeletedClaim(t *testing.T) {
+// TestADeletedClaimWakesTheAppsThatAskForItsName, or that wait for it, and no others.
+func TestADeletedClaimWakesTheAppsThatAskForItsName(t *testing.T) {
 	b := newFixture(t, held("a.example", beta, false, 1), held("other.example", beta, false, 1))
 	b.claims(shop, "a.example")
 	b.claims(blog, "other.example")
@@ -237,7 +237,7 @@ func TestAHelmActionClaimsTheHostsOfAllItsObjects(t *testing.T) {
 	}
 }
 
-func TestHowAStepEndsThatClaims(t *testing.T) {
+func TestAStepWaitsForPendingClaimsAndStopsAtARefusal(t *testing.T) {
 	pending := &Pending{"kubeop-acme-shop", []string{"a", "b", "c", "d", "e", "f"}}
 	refused := &policy.Violation{Object: "Ingress/web", Rule: "hostnames", Why: "has none"}
 	away := errors.New("away")

@@ -66,8 +66,8 @@ func TestAPlanShowsNoSecretValue(t *testing.T) {
 	}
 }
 
-// TestWhatARevisionOfAReleaseChanges: objects that the chart keeps stay, hooks run, and what is equal is left out.
-func TestWhatARevisionOfAReleaseChanges(t *testing.T) {
+// TestTheChangesOfARevisionLeaveOutWhatIsEqualOrKept: objects that the chart keeps stay, hooks run, and what is equal is left out.
+func TestTheChangesOfARevisionLeaveOutWhatIsEqualOrKept(t *testing.T) {
 	d := secretive()
 	kept, same := settings("kept", nil), settings("same", map[string]any{"a": "1"})
 	kept.SetAnnotations(map[string]string{"helm.sh/resource-policy": "keep"})

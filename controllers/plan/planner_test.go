@@ -116,8 +116,8 @@ func TestAPlanSaysWhatHappensToEachObject(t *testing.T) {
 // prefixes compares lines by the beginning of the wanted one.
 var prefixes = cmp.Comparer(func(a, b string) bool { return strings.HasPrefix(a, b) || strings.HasPrefix(b, a) })
 
-// TestWhoAsksTheAPIServer: the project's deployer, or the person.
-func TestWhoAsksTheAPIServer(t *testing.T) {
+// TestAPlanAsksAsTheDeployerOrAsThePerson: as the project's deployer, or with the person's own rights.
+func TestAPlanAsksAsTheDeployerOrAsThePerson(t *testing.T) {
 	for itself, want := range map[bool]string{true: "system:serviceaccount:kubeop-acme-shop:" + v1alpha1.Deployer, false: ""} {
 		w := changing(t)
 		w.itself = itself

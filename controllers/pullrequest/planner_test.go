@@ -288,7 +288,7 @@ func TestForksDisplaceNoPullRequest(t *testing.T) {
 	}
 }
 
-func TestWhichPullRequestsAreIntoABranch(t *testing.T) {
+func TestOnlyPullRequestsIntoTheBranchArePlanned(t *testing.T) {
 	found := []host.PullRequest{
 		{Number: 3, Into: "main", Commit: "c"}, {Number: 2, Into: "next", Commit: "c"}, {Number: 0, Into: "main", Commit: "c"}, {Number: -1, Into: "main", Commit: "c"},
 		{Number: 4, Into: "main"}, {Number: 1, Into: "main", Commit: "c"},

@@ -22,7 +22,7 @@ func webApp(message string) *v1alpha1.App {
 	return app
 }
 
-func TestWhatAnObjectReportsOfARefusedVersion(t *testing.T) {
+func TestAnObjectReportsItsRefusedVersion(t *testing.T) {
 	of := func(revision, at, problem string) *v1alpha1.Refused {
 		return &v1alpha1.Refused{Revision: revision, Place: at, Problem: problem}
 	}

@@ -67,7 +67,7 @@ func TestAProjectHoldsTheSecretsThatWereBeingMade(t *testing.T) {
 	}
 }
 
-func TestWhichObjectsAProviderKeeps(t *testing.T) {
+func TestAProviderKeepsItsSecretsAndTheDefaultAccount(t *testing.T) {
 	for object, want := range map[[2]string]bool{
 		{"Secret", "kubeop-registry-a"}: true, {"Secret", "own"}: false, {"ConfigMap", "kubeop-registry-a"}: false,
 		{"ServiceAccount", "default"}: true, {"ServiceAccount", "web"}: false, {"Secret", "default"}: false,
@@ -148,7 +148,7 @@ func TestADeletedRegistryWaitsForItsProjects(t *testing.T) {
 	}
 }
 
-func TestWhoMayUseARegistry(t *testing.T) {
+func TestTheStatusSaysWhoMayUseARegistry(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec v1alpha1.RegistrySpec
 		want string

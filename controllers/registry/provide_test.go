@@ -247,8 +247,8 @@ func TestWhatWasWrittenBeforeAnErrorIsRecorded(t *testing.T) {
 	}
 }
 
-// TestWhichSecretsAreTakenAway: those of the project, whatever other labels people gave them. One that is gone already holds nothing up.
-func TestWhichSecretsAreTakenAway(t *testing.T) {
+// TestOnlySecretsOfTheProjectAreTakenAway, whatever other labels people gave them. One that is gone already holds nothing up.
+func TestOnlySecretsOfTheProjectAreTakenAway(t *testing.T) {
 	labelled := map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop", "team": "web"}
 	another := map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop", v1alpha1.AppLabel: "web"}
 	held := Held{Secrets: secretsOf("another", "away", "labelled")}

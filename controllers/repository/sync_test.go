@@ -180,8 +180,8 @@ func TestTheEndOfAFreezeIsNotMissed(t *testing.T) {
 	}
 }
 
-// TestHowLongAFetchIsNotReported: at a start all repositories are fetched at once, and most have an applied commit.
-func TestHowLongAFetchIsNotReported(t *testing.T) {
+// TestAFetchIsReportedOnlyAfterAWhile: at a start all repositories are fetched at once, and most have an applied commit.
+func TestAFetchIsReportedOnlyAfterAWhile(t *testing.T) {
 	repository := &v1alpha1.Repository{}
 	if got := unreportedFor(repository); got != reportAfter {
 		t.Errorf("before the first commit: %s", got)

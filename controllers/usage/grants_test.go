@@ -154,8 +154,8 @@ func TestALoweredBudgetTakesNothing(t *testing.T) {
 	w.want("no budget", w.grant("b", "1k"), "1k")
 }
 
-// TestWhatAProjectLeftBehindCounts: its namespace stays with deletionPolicy Orphan.
-func TestWhatAProjectLeftBehindCounts(t *testing.T) {
+// TestANamespaceThatIsLeftBehindCounts, as with deletionPolicy Orphan.
+func TestANamespaceThatIsLeftBehindCounts(t *testing.T) {
 	w := newGranting(t, "10")
 	w.shows("orphan", "8")
 	w.want("beside what was left", w.grant("a", "4"), "0!")

@@ -224,8 +224,8 @@ func TestADeletedTenantIsForgotten(t *testing.T) {
 	}
 }
 
-// TestWhenTheProjectsOfATenantAreDue, of 100 ConfigMaps of which the tenant is near its limit from 50 on.
-func TestWhenTheProjectsOfATenantAreDue(t *testing.T) {
+// TestProjectsAreDueWhenTheTenantNearsItsLimit: of 100 ConfigMaps, it is near from 50 on.
+func TestProjectsAreDueWhenTheTenantNearsItsLimit(t *testing.T) {
 	away := errors.New("not listed yet")
 	for name, tc := range map[string]struct {
 		was, is int64

@@ -390,7 +390,7 @@ func TestOnlyTheLastUpdateOfAKeyCounts(t *testing.T) {
 	}
 }
 
-func TestWhichRepositoriesAreWrittenTo(t *testing.T) {
+func TestATagOrASignedBranchIsNotWrittenTo(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ref     *sourcev1.GitRepositoryRef
 		verify  bool

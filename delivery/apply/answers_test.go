@@ -25,8 +25,8 @@ import (
 
 // The tests of this file need no API server: its answers are given.
 
-// TestWhyAnObjectIsNotMadeAnew: what it takes along is found out first.
-func TestWhyAnObjectIsNotMadeAnew(t *testing.T) {
+// TestAnObjectThatTakesDataAlongIsNotMadeAnew: what it takes along is found out first.
+func TestAnObjectThatTakesDataAlongIsNotMadeAnew(t *testing.T) {
 	away := errors.New("away")
 	policy := func(when any) map[string]any {
 		return map[string]any{"persistentVolumeClaimRetentionPolicy": map[string]any{"whenDeleted": when}}
@@ -232,8 +232,8 @@ func TestALedgerKeepsWhatCannotBeDeleted(t *testing.T) {
 	}
 }
 
-// TestWhichAppGivesAnObjectUp: one of the same project, if the set says so, and no other.
-func TestWhichAppGivesAnObjectUp(t *testing.T) {
+// TestOnlyAnAppOfTheSameProjectGivesAnObjectUp, and only if the set says so.
+func TestOnlyAnAppOfTheSameProjectGivesAnObjectUp(t *testing.T) {
 	labels := func(tenant, project, app string) map[string]string {
 		return map[string]string{v1alpha1.TenantLabel: tenant, v1alpha1.ProjectLabel: project, v1alpha1.AppLabel: app}
 	}

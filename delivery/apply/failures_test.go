@@ -75,8 +75,8 @@ func TestNothingIsAppliedThatCannotBeRecorded(t *testing.T) {
 	}
 }
 
-// TestWhatIsRecordedOfAFailure: an object that may exist stays recorded, without a digest, so that the next pass applies it.
-func TestWhatIsRecordedOfAFailure(t *testing.T) {
+// TestAnObjectThatMayExistStaysRecorded without a digest, so that the next pass applies it.
+func TestAnObjectThatMayExistStaysRecorded(t *testing.T) {
 	away := errors.New("connection reset")
 	bare := v1alpha1.InventoryEntry{ID: configID("one").String(), Version: "v1"}
 	for name, tc := range map[string]struct {
@@ -226,7 +226,7 @@ func TestAPatchSendsNothingThatTheServerSets(t *testing.T) {
 	}
 }
 
-func TestHowAForeignObjectIsTakenOver(t *testing.T) {
+func TestTheMessageSaysHowAForeignObjectIsTakenOver(t *testing.T) {
 	labels := map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop", v1alpha1.AppLabel: "web"}
 	made := func(names ...string) *metav1.ObjectMeta {
 		live := &metav1.ObjectMeta{}

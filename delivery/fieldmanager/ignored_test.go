@@ -55,7 +55,7 @@ func TestIgnoredFieldsAreCutOutOfAManifest(t *testing.T) {
 	}
 }
 
-func TestManifestWithoutReplicas(t *testing.T) {
+func TestReplicasAreCutOutOfAManifest(t *testing.T) {
 	const scaled = `{"kind":"Deployment","spec":{"paused":true,"replicas":2}}`
 	for name, c := range map[string]struct{ manifest, want string }{
 		"replicas":    {scaled, `{"kind":"Deployment","spec":{"paused":true}}`},
@@ -77,7 +77,7 @@ func TestManifestWithoutReplicas(t *testing.T) {
 	}
 }
 
-func TestReleaseIgnoredFields(t *testing.T) {
+func TestIgnoredFieldsAreReleased(t *testing.T) {
 	const manifest = `{"spec":{"paused":true,"ports":[{"port":80,"protocol":"TCP","name":"web"},{"port":443,"protocol":"TCP"}]}}`
 	const ports = `{"f:spec":{"f:ports":{"k:{\"port\":443,\"protocol\":\"TCP\"}":{".":{},"f:name":{}},"k:{\"port\":80,\"protocol\":\"TCP\"}":{"f:name":{}}}}}`
 	for name, c := range map[string]struct {

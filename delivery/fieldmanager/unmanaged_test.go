@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-func TestWithoutUnmanagedFields(t *testing.T) {
+func TestUnmanagedFieldsAreCutOutOfAnObject(t *testing.T) {
 	hook := map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
 		"metadata": map[string]any{"name": "web", "annotations": map[string]any{"cert-manager.io/inject-ca-from": "web/web"}},
@@ -30,7 +30,7 @@ func TestWithoutUnmanagedFields(t *testing.T) {
 	}
 }
 
-func TestReleaseUnmanagedFields(t *testing.T) {
+func TestUnmanagedFieldsAreReleased(t *testing.T) {
 	cases := map[string]struct {
 		unmanaged    Unmanaged
 		manager      string

@@ -207,7 +207,7 @@ func TestObjectsWithDataWaitForConfirmation(t *testing.T) {
 	}
 }
 
-func TestWhichKindsMayOwnClaims(t *testing.T) {
+func TestStatefulSetsAndCustomKindsMayOwnClaims(t *testing.T) {
 	for kind, want := range map[schema.GroupKind]bool{
 		{Group: "apps", Kind: "StatefulSet"}: true, {Group: "apps", Kind: "Deployment"}: false, {Kind: "ConfigMap"}: false,
 		{Group: "batch", Kind: "Job"}: false, {Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: false, {Group: "policy", Kind: "PodDisruptionBudget"}: false,

@@ -77,7 +77,7 @@ func (w *woken) want(t *testing.T, what string, times int32) {
 	}
 }
 
-func TestWhoIsWokenByAFirstList(t *testing.T) {
+func TestAFirstListWakesAllThatWaitForIt(t *testing.T) {
 	since := time.Unix(1000, 0)
 	l := newFirstList("ConfigMap", since)
 	first := l.unready()
@@ -144,8 +144,8 @@ func TestAwaitEndsWithItsContextAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestWhenAFirstListHasFailed: at once for the second refusal, and after five seconds for what may pass.
-func TestWhenAFirstListHasFailed(t *testing.T) {
+// TestAFirstListFailsAtItsSecondRefusal, or after five seconds of failures that may pass.
+func TestAFirstListFailsAtItsSecondRefusal(t *testing.T) {
 	kind := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	refusal, away := apierrors.NewForbidden(widgetResource, "", errors.New("x")), apierrors.NewServiceUnavailable("away")
 	for name, tc := range map[string]struct {
@@ -302,7 +302,7 @@ func TestADeployerIsImpersonated(t *testing.T) {
 	}
 }
 
-func TestWhatALocalWatchCovers(t *testing.T) {
+func TestALocalWatchCoversServedKindsOnly(t *testing.T) {
 	served := &fakediscovery.FakeDiscovery{Fake: &clienttesting.Fake{Resources: []*metav1.APIResourceList{
 		{GroupVersion: "source.toolkit.fluxcd.io/v1", APIResources: []metav1.APIResource{{Name: "gitrepositories", SingularName: "gitrepository", Kind: "GitRepository", Namespaced: true}}},
 	}}}

@@ -226,7 +226,7 @@ func TestCheckPassesOnThatScopeIsUnknownNow(t *testing.T) {
 	}
 }
 
-func TestOnlyUnknownKinds(t *testing.T) {
+func TestOnlyUnknownKindsIsFalseBesideOtherFaults(t *testing.T) {
 	unheard := `{apiVersion: example.com/v1, kind: Unheard, metadata: {name: a}}`
 	tests := map[string]struct {
 		objects []string

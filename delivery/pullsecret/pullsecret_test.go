@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-func TestWhoMayUseARegistry(t *testing.T) {
+func TestOnlyNamedTenantsAndPoliciesMayUseARegistry(t *testing.T) {
 	policies := []v1alpha1.Policy{
 		{ObjectMeta: metav1.ObjectMeta{Name: "baseline"}, Spec: v1alpha1.PolicySpec{Default: true}}, {ObjectMeta: metav1.ObjectMeta{Name: "strict"}},
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fence"
 )
 
-// TestWhatIsRememberedOfAnAction decides which attempt is reported, and whether a manual request is carried out again.
-func TestWhatIsRememberedOfAnAction(t *testing.T) {
+// TestTheLastActionIsRememberedForTheReport decides which attempt is reported, and whether a manual request is carried out again.
+func TestTheLastActionIsRememberedForTheReport(t *testing.T) {
 	no := errors.New("no")
 	type kept struct {
 		Begun, Accepted, Why string

@@ -39,9 +39,9 @@ type result struct {
 // workers is how many tenants run accidents in parallel, for each layout.
 const workers = 3
 
-// TestAccidents runs all accidents: most in parallel on separate tenants, then those that affect other tenants' deletions, and last
+// TestAccidentsLoseNothing runs all accidents: most in parallel on separate tenants, then those that affect other tenants' deletions, and last
 // those of the whole cluster.
-func TestAccidents(t *testing.T) {
+func TestAccidentsLoseNothing(t *testing.T) {
 	groups := [][]accident{gitAccidents, fileAccidents, kubectlAccidents, sourceAccidents, purposeAccidents}
 	table := &table{}
 	t.Cleanup(func() { table.print(t) })

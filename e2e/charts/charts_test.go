@@ -38,9 +38,9 @@ const (
 	appFile     = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: %s}\nspec: {type: Helm, helm: {path: chart%s}}\n"
 )
 
-// TestCharts delivers all charts as one tenant by one push. The next push delivers as the platform what needs it, and changes values of the
+// TestChartsOfAllKindsAreDelivered delivers all charts as one tenant by one push. The next push delivers as the platform what needs it, and changes values of the
 // tenant's apps, also to those that make a refused app healthy. The last push removes everything, and the cluster has to be as before.
-func TestCharts(t *testing.T) {
+func TestChartsOfAllKindsAreDelivered(t *testing.T) {
 	before, err := objects(t.Context())
 	must(t, err)
 

@@ -58,7 +58,7 @@ func (s *scripted) Push(_ context.Context, p git.Proposed) ([]string, error) {
 	return slices.Repeat([]string{"pushed"}, len(p.Draft.Commits)), err
 }
 
-func TestWhichFailuresAreTriedAgain(t *testing.T) {
+func TestOnlyPassingFailuresOfAPushAreTriedAgain(t *testing.T) {
 	away, slow, moved := failure.ErrUnavailable, failure.ErrSlow, git.ErrMoved
 	for name, c := range map[string]struct {
 		branch  scripted

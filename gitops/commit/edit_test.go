@@ -81,8 +81,8 @@ func TestNoFileIsEditedTwiceInOneCommit(t *testing.T) {
 	}
 }
 
-// TestWhichCommitsArePushedTogether: those to one branch, and none with the credentials of another requester.
-func TestWhichCommitsArePushedTogether(t *testing.T) {
+// TestCommitsToOneBranchByOneRequesterArePushedTogether, and none with the credentials of another requester.
+func TestCommitsToOneBranchByOneRequesterArePushedTogether(t *testing.T) {
 	main := Remote{Source: git.Source{URL: "https://git.example.com/a.git", Ref: &sourcev1.GitRepositoryRef{Branch: "main"}}}
 	same := main
 	same.Source.Ref = &sourcev1.GitRepositoryRef{Branch: "main"}

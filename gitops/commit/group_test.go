@@ -411,8 +411,7 @@ func (e slow) changes(_, _ *folder.Folder) ([]draft.Change, error) {
 	return nil, nil
 }
 
-// TestWhatIsInARestoredFolder is known to the requests after it.
-func TestWhatIsInARestoredFolder(t *testing.T) {
+func TestLaterRequestsKnowTheFilesOfARestoredFolder(t *testing.T) {
 	s := serve(t)
 	tree := s.Git("rev-parse", s.first+":projects/shop")
 	s.Git("rm", "--quiet", "-r", "projects/shop")

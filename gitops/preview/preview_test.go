@@ -62,7 +62,7 @@ func limits(spec *v1alpha1.ProjectPreviews, running ...string) Limits {
 	}
 }
 
-func TestWhichBranchesHaveAPreview(t *testing.T) {
+func TestABranchWithoutAPreviewSaysWhy(t *testing.T) {
 	young := now.Add(-time.Hour)
 	for name, c := range map[string]struct {
 		spec     v1alpha1.ProjectPreviews

@@ -45,7 +45,7 @@ var (
 	private = prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 )
 
-func TestWhatNamesTheNetworkOfAnAddress(t *testing.T) {
+func TestAnAddressIsDescribedByItsNetwork(t *testing.T) {
 	unset, named := cluster(Options{Private: private, Always: always}), cluster(Options{Private: private, Always: always, Named: prefixes("10.244.0.0/16")})
 	const node, pods, services, apiServer = "the address of a node", "an address of pods", "an address of Services", "an address of the API server"
 	const privateOne = "an address of a private network, where the cluster's own are"

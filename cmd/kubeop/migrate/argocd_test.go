@@ -28,8 +28,8 @@ func TestArgoCDBecomesAPlatform(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftOutOfArgoCD has one line for each thing that cannot be imported.
-func TestWhatIsLeftOutOfArgoCD(t *testing.T) {
+// TestImportOfArgoCDReportsEachThingThatItLeavesOut in one line.
+func TestImportOfArgoCDReportsEachThingThatItLeavesOut(t *testing.T) {
 	whole := sectionsOf(t, "argo-left-out.txt")
 	const head = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: web, namespace: argocd}\nspec:\n"
 	const rest = "  destination: {namespace: web}\n  source: {repoURL: \"https://git.example.com/web.git\", path: deploy}\n"

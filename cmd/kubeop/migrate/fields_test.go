@@ -62,8 +62,8 @@ func says(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestWhatAnAppGetsOfAKustomization: the fields of its file, and what the report says.
-func TestWhatAnAppGetsOfAKustomization(t *testing.T) {
+// TestAKustomizationBecomesAnApp: the fields of its file, and what the report says.
+func TestAKustomizationBecomesAnApp(t *testing.T) {
 	whole := sectionsOf(t, "kustomization.txt")
 	for name, tc := range map[string]struct {
 		file         string
@@ -117,8 +117,8 @@ func TestWhatAnAppGetsOfAKustomization(t *testing.T) {
 	}
 }
 
-// TestWhatAnAppGetsOfAHelmRelease beside what TestTheFieldsOfARelease has.
-func TestWhatAnAppGetsOfAHelmRelease(t *testing.T) {
+// TestAHelmReleaseBecomesAnApp: the fields that TestTheFieldsOfARelease does not have.
+func TestAHelmReleaseBecomesAnApp(t *testing.T) {
 	whole := sectionsOf(t, "helmrelease.txt")
 	chart := strings.Replace(release, "chart: {spec: {chart: web, version: 1.0.0, sourceRef: {kind: HelmRepository, name: charts}}}", "chart: {spec: {chart: ./charts/web, %, sourceRef: {kind: GitRepository, name: code}}}", 1)
 	ofGit := func(fields string) string { return strings.Replace(chart, "%", fields, 1) }
@@ -160,8 +160,8 @@ func TestWhatAnAppGetsOfAHelmRelease(t *testing.T) {
 	}
 }
 
-// TestWhatAnAppGetsOfAnApplication of Argo CD.
-func TestWhatAnAppGetsOfAnApplication(t *testing.T) {
+// TestAnApplicationOfArgoCDBecomesAnApp: the fields of its file, and what the report says.
+func TestAnApplicationOfArgoCDBecomesAnApp(t *testing.T) {
 	whole := sectionsOf(t, "application.txt")
 	const git = "  source: {repoURL: \"https://git.example.com/code.git\", path: deploy, targetRevision: main}\n"
 	helm := func(fields string) string {

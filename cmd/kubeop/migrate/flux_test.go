@@ -154,8 +154,8 @@ metadata: {name: charts, namespace: shop}
 spec: {url: "https://charts.example.com"}
 `
 
-// TestWhatIsLeftOutOfFlux has one line for each thing that cannot be imported.
-func TestWhatIsLeftOutOfFlux(t *testing.T) {
+// TestImportOfFluxReportsEachThingThatItLeavesOut in one line.
+func TestImportOfFluxReportsEachThingThatItLeavesOut(t *testing.T) {
 	whole := sectionsOf(t, "flux-left-out.txt")
 	for name, tc := range map[string]struct {
 		file string

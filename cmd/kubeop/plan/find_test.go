@@ -129,8 +129,7 @@ func TestTheNamespaceOfTheKubeconfigNamesARepositoryLast(t *testing.T) {
 	}
 }
 
-// TestWhoMayActAsTheDeployersOfProjects, which the API server is asked about once.
-func TestWhoMayActAsTheDeployersOfProjects(t *testing.T) {
+func TestTheAPIServerIsAskedOnceWhoMayActAsDeployers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		allowed bool
 		fails   error

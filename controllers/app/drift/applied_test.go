@@ -250,7 +250,7 @@ func TestDriftIsLeftDuringThePause(t *testing.T) {
 	}
 }
 
-func TestWhatIsSetForAnApply(t *testing.T) {
+func TestAnApplyGetsTheVersionsOfRecentWrites(t *testing.T) {
 	w := newWatched(t, 0)
 	writes := &record.Writes{}
 	entries := []v1alpha1.InventoryEntry{{ID: "a"}}

@@ -30,7 +30,7 @@ func TestATokenIsForOneList(t *testing.T) {
 	}
 }
 
-func TestWhyAnObjectIsHeld(t *testing.T) {
+func TestAHeldObjectSaysWhyItIsHeld(t *testing.T) {
 	const retained = ", and claimDeletionPolicy is Retain: nothing deletes it before that is Delete"
 	owner := v1alpha1.InventoryEntry{ID: "ns_db_apps_StatefulSet", Policy: v1alpha1.PolicyClaims}
 	annotated := v1alpha1.InventoryEntry{ID: "ns_a__ConfigMap", Policy: v1alpha1.PolicyConfirm}

@@ -54,7 +54,7 @@ func TestAnAppIsDeliveredWithItsCurrentSpecAndFolder(t *testing.T) {
 	}
 }
 
-func TestWhichSpecsUseTheFolder(t *testing.T) {
+func TestOnlySpecsWithFilesUseTheFolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec v1alpha1.AppSpec
 		want bool

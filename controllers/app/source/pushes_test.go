@@ -188,8 +188,8 @@ func TestOnlyARepositoryThatReportsAPushWakesApps(t *testing.T) {
 	}
 }
 
-// TestWhereTheManifestOfAnObjectIs: a chart and an image have none.
-func TestWhereTheManifestOfAnObjectIs(t *testing.T) {
+// TestTheFileOfAManifestIsFound: a chart and an image have none.
+func TestTheFileOfAManifestIsFound(t *testing.T) {
 	source := fstest.MapFS{"deploy/settings.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")}}
 	for name, c := range map[string]struct {
 		spec v1alpha1.AppSpec

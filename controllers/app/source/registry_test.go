@@ -322,8 +322,8 @@ func TestDependenciesOfAChartAreFetchedByRegistries(t *testing.T) {
 	}
 }
 
-// TestWhichRegistriesAnAppMayNeed: credentials that it does not need have no part in what is fetched.
-func TestWhichRegistriesAnAppMayNeed(t *testing.T) {
+// TestAnAppGetsTheRegistriesOfItsHostsOnly: credentials that it does not need have no part in what is fetched.
+func TestAnAppGetsTheRegistriesOfItsHostsOnly(t *testing.T) {
 	all := []v1alpha1.PullSecret{{Registry: "a", Host: "a.example"}, {Registry: "hub", Host: "docker.io"}}
 	secret := &v1alpha1.LocalSecretReference{Name: "own"}
 	policy := &v1alpha1.ImagePolicy{SemVer: "*"}

@@ -283,8 +283,7 @@ func FuzzDo(f *testing.F) {
 	})
 }
 
-// TestWhyAServiceIsNotReached.
-func TestWhyAServiceIsNotReached(t *testing.T) {
+func TestARefusedKeyServiceIsExplained(t *testing.T) {
 	data := map[string][]byte{Vault: []byte("x"), VaultAddress: []byte(" https://vault.example.com/ ")}
 	long := strings.Repeat("a", 101)
 	for at, want := range map[string]string{

@@ -79,7 +79,7 @@ func TestAnIncompleteArchiveIsInvalid(t *testing.T) {
 	}
 }
 
-func TestWhichURLsOfFluxAreArtifactsOfANamespace(t *testing.T) {
+func TestOnlyArtifactsOfTheNamespaceAreDownloaded(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
 	store := NewStore(t.TempDir(), nil, "source-controller.*.svc", " Mirror.example ")
 	for name, tc := range map[string]struct{ url, digest, says string }{
@@ -112,7 +112,7 @@ func TestWhichURLsOfFluxAreArtifactsOfANamespace(t *testing.T) {
 	}
 }
 
-func TestWhichURLsOfRegistriesAreRefused(t *testing.T) {
+func TestInvalidURLsOfRegistriesAreRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		source OCI
 		path   string

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestWhichKindsAreKindsOfOthers(t *testing.T) {
+func TestAKindOfErrorMayBelongToAnother(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err, kind error
 		is        bool

@@ -224,8 +224,8 @@ func TestAncestryOnAShallowServer(t *testing.T) {
 	}
 }
 
-// TestAncestryWithinLimits: the search ends at a limit, and the result names the limit.
-func TestAncestryWithinLimits(t *testing.T) {
+// TestTheSearchForAncestorsEndsAtALimit, and the result names the limit.
+func TestTheSearchForAncestorsEndsAtALimit(t *testing.T) {
 	for name, tc := range map[string]struct {
 		lower func(*limits)
 		says  string

@@ -180,7 +180,7 @@ func TestANewStoreIsStartedBeforeThereAreManyPacks(t *testing.T) {
 	}
 }
 
-func TestFetchResolvesRefs(t *testing.T) {
+func TestRefsAreResolvedToCommits(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "1")
 	first := repo.Push("first")
@@ -290,7 +290,7 @@ func TestFetchFromManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestFolderByDigest(t *testing.T) {
+func TestAFolderIsFoundByItsDigest(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("apps/web/app.yaml", "x")
 	repo.Push("first")

@@ -54,7 +54,7 @@ func TestFetchAsAGitHubApp(t *testing.T) {
 	}
 }
 
-func TestFetchWithCredentials(t *testing.T) {
+func TestCredentialsOfEachKindAreAccepted(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "1")
 	hash := repo.Push("first")
@@ -81,7 +81,7 @@ func TestFetchWithCredentials(t *testing.T) {
 	}
 }
 
-func TestFetchRefusedCredentials(t *testing.T) {
+func TestRefusedCredentialsAreNotShown(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "1")
 	repo.Push("first")
@@ -105,7 +105,7 @@ func TestFetchRefusedCredentials(t *testing.T) {
 	}
 }
 
-func TestFetchLosesAccess(t *testing.T) {
+func TestNothingIsFetchedOnceAccessIsLost(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "1")
 	repo.Push("first")

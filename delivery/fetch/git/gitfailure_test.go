@@ -168,7 +168,7 @@ func TestFetchFromServerThatHangs(t *testing.T) {
 	}
 }
 
-func TestFetchBrokenOff(t *testing.T) {
+func TestABrokenConnectionLeavesTheStoreUsable(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", strings.Repeat("0123456789abcdef", 10))
 	repo.Push("first")

@@ -53,7 +53,7 @@ func requested(list *capability.List) string {
 	return strings.Join(names, " ")
 }
 
-func TestWhatIsRequestedOfAServer(t *testing.T) {
+func TestARequestUsesOnlyWhatTheServerSupports(t *testing.T) {
 	want, have := plumbing.Hash{1}, plumbing.Hash{2}
 	const modern = "multi_ack_detailed multi_ack side-band-64k side-band ofs-delta no-progress shallow thin-pack filter"
 	for name, tc := range map[string]struct {
@@ -92,7 +92,7 @@ func TestWhatIsRequestedOfAServer(t *testing.T) {
 	}
 }
 
-func TestWhatIsRequestedOfAHistory(t *testing.T) {
+func TestAHistoryIsRequestedWithoutFilesIfPossible(t *testing.T) {
 	want, earlier := plumbing.Hash{1}, plumbing.Hash{2}
 	for name, tc := range map[string]struct {
 		server   string
@@ -243,7 +243,7 @@ func TestAPushNeedsAServerThatReportsTheStatus(t *testing.T) {
 	}
 }
 
-func TestWhyAnSSHServerIsNotReached(t *testing.T) {
+func TestAFailedSSHConnectionIsExplained(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	timeout := &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}

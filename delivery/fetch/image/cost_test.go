@@ -30,8 +30,8 @@ func TestTheCostOfAPattern(t *testing.T) {
 	}
 }
 
-// TestWhichPatternsRunInAProcessOfTheirOwn: it depends on the letters of all tags.
-func TestWhichPatternsRunInAProcessOfTheirOwn(t *testing.T) {
+// TestCostlyPatternsRunInAProcessOfTheirOwn: it depends on the letters of all tags.
+func TestCostlyPatternsRunInAProcessOfTheirOwn(t *testing.T) {
 	chooser := func(pattern string) *tagChooser {
 		p := &v1alpha1.ImagePolicy{Alphabetical: v1alpha1.TagsAscending}
 		if pattern != "" {

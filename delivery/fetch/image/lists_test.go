@@ -168,7 +168,7 @@ func TestARegistryIsForImagesWithoutPullSecret(t *testing.T) {
 	}
 }
 
-func TestWhichPullSecretIsUsed(t *testing.T) {
+func TestTheFirstPullSecretOfTheHostIsUsed(t *testing.T) {
 	config := func(host, user string) []byte {
 		return fmt.Appendf(nil, `{"auths":{%q:{"username":%q,"password":"p"}}}`, host, user)
 	}

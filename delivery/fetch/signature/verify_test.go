@@ -264,7 +264,7 @@ func TestTheLastSignatureOfATagCounts(t *testing.T) {
 	}
 }
 
-func TestWhichModesWantASignedTag(t *testing.T) {
+func TestTheModeDecidesWhetherATagHasToBeSigned(t *testing.T) {
 	for mode, want := range map[sourcev1.GitVerificationMode]bool{"": false, sourcev1.ModeGitHEAD: false, sourcev1.ModeGitTag: true, sourcev1.ModeGitTagAndHEAD: true} {
 		if got := (Verification{Mode: mode}).WantsTag(); got != want {
 			t.Errorf("%q: %v, want %v", mode, got, want)

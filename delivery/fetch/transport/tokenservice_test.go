@@ -69,7 +69,7 @@ func TestTheTokenServiceIsAHostWithItsPort(t *testing.T) {
 	}
 }
 
-func TestWhichTokenServicesAreTrusted(t *testing.T) {
+func TestOnlyKnownTokenServicesAreTrusted(t *testing.T) {
 	network := &Network{TokenServices: map[string]string{"r.example": "Auth.example:8443", "plain.example": "auth.example", "registry.gitlab.com": "own.example"}}
 	for name, tc := range map[string]struct {
 		registry, url string

@@ -362,8 +362,8 @@ func TestADeletionIsWaitedForUntilTheObjectIsGone(t *testing.T) {
 	}
 }
 
-// TestWhoCanTakeAClusterScopedObject differs: an app of the platform itself may with takeOwnership, for other apps an administrator marks it.
-func TestWhoCanTakeAClusterScopedObject(t *testing.T) {
+// TestTheMessageSaysWhoMayTakeAClusterScopedObject: an app of the platform itself may with takeOwnership; for other apps an administrator marks it.
+func TestTheMessageSaysWhoMayTakeAClusterScopedObject(t *testing.T) {
 	for platform, says := range map[bool]string{
 		false: "Namespace/a exists and does not belong to this release; " +
 			own.NotAdopted + command.Annotate(command.Administrator, "namespace", &metav1.ObjectMeta{Name: "a"}, NameAnnotation, "web") + " " + NamespaceAnnotation + "=kubeop-acme-shop",

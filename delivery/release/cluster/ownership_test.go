@@ -33,8 +33,8 @@ func TestTheOwnerOfALeftoverHook(t *testing.T) {
 	}
 }
 
-// TestWhichObjectsMayBeAdopted: an object in the cluster is never taken over, and none of another app.
-func TestWhichObjectsMayBeAdopted(t *testing.T) {
+// TestOnlyObjectsWithoutAnAppMayBeAdopted: an object of the whole cluster is never taken over, and none of another app.
+func TestOnlyObjectsWithoutAnAppMayBeAdopted(t *testing.T) {
 	mine := map[string]string{NameAnnotation: "web", NamespaceAnnotation: "kubeop-acme-shop"}
 	others := map[string]string{NameAnnotation: "web", NamespaceAnnotation: "kubeop-acme-blog"}
 	for name, c := range map[string]struct {
@@ -121,7 +121,7 @@ func TestAnUnchangedObjectIsNotCompared(t *testing.T) {
 	}
 }
 
-func TestWhatAReleaseSharesWithOthers(t *testing.T) {
+func TestObjectsOutsideOfTheNamespaceAreShared(t *testing.T) {
 	for name, c := range map[string]struct {
 		namespace string
 		platform  bool

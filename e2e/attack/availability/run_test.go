@@ -63,8 +63,8 @@ type window struct {
 	restarts int
 }
 
-// TestAvailability measures without attacks, with one attacker, with three attackers, and again without attacks.
-func TestAvailability(t *testing.T) {
+// TestAvailabilityHoldsUnderAttack measures without attacks, with one attacker, with three attackers, and again without attacks.
+func TestAvailabilityHoldsUnderAttack(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	limit, err := operator.limit()
@@ -80,13 +80,13 @@ func TestAvailability(t *testing.T) {
 	defer cancel()
 	r.before = undisturbed(t, "undisturbed, before")
 	batches := gather()
-	t.Run("one", func(t *testing.T) {
+	t.Run("one attacker", func(t *testing.T) {
 		for _, b := range batches {
 			_, all := run(t, r.before, attackers[:1], b)
 			r.add(all)
 		}
 	})
-	t.Run("three", func(t *testing.T) {
+	t.Run("three attackers", func(t *testing.T) {
 		for len(batches) > 0 {
 			n := len(attackers)
 			if full {

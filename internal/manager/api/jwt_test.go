@@ -82,8 +82,8 @@ func TestAJWTOfAProjectIsUsedLikeAToken(t *testing.T) {
 	}
 }
 
-// TestWhoMayMakeJWTs tries each role, in its own project, in another one of its tenant, in another tenant and where nothing is.
-func TestWhoMayMakeJWTs(t *testing.T) {
+// TestOnlyWhoAdministersATenantMakesJWTs tries each role, in its own project, in another one of its tenant, in another tenant and where nothing is.
+func TestOnlyWhoAdministersATenantMakesJWTs(t *testing.T) {
 	m, _, _ := newCluster(t)
 	m.signs()
 	const yes, no, none = http.StatusCreated, http.StatusForbidden, http.StatusNotFound

@@ -221,8 +221,8 @@ func TestOnlyContainersThatBeganAreRead(t *testing.T) {
 	}
 }
 
-// TestWhyNoLogsAreRead is answered before a stream begins. What the API server says is for the log of the manager.
-func TestWhyNoLogsAreRead(t *testing.T) {
+// TestAReasonAgainstLogsIsAnsweredBeforeTheStream. What the API server says is for the log of the manager.
+func TestAReasonAgainstLogsIsAnsweredBeforeTheStream(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	for name, c := range map[string]struct {
 		path    string

@@ -25,8 +25,8 @@ func appOf(commit string, conditions ...metav1.Condition) *v1alpha1.App {
 	return a
 }
 
-// TestWhatBecameOfACommit goes through the states, with what the Repository and the object say.
-func TestWhatBecameOfACommit(t *testing.T) {
+// TestTheProgressOfACommitFollowsItsObjects goes through the states, with what the Repository and the object say.
+func TestTheProgressOfACommitFollowsItsObjects(t *testing.T) {
 	ready := condition(v1alpha1.ReadyCondition, metav1.ConditionTrue, 2, "delivered")
 	synced := condition(v1alpha1.SyncedCondition, metav1.ConditionTrue, 1, "")
 	leaving := appOf(hash, ready)
