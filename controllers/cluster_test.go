@@ -177,8 +177,8 @@ const (
 	engineChecks = "  healthCheckExprs:\n  - {apiVersion: judging.example.com/v1, kind: Engine, current: \"status.phase == 'Running'\", failed: \"status.phase == 'Broken'\"}\n"
 )
 
-// TestHealthOfAKindDefinedByTheApp: an app defines a kind and has two objects of it, whose status the test writes as a controller would.
-func TestHealthOfAKindDefinedByTheApp(t *testing.T) {
+// TestAnAppWaitsForTheHealthOfAKindThatItDefines: an app defines a kind and has two objects of it, whose status the test writes as a controller would.
+func TestAnAppWaitsForTheHealthOfAKindThatItDefines(t *testing.T) {
 	n := newTeam(t, "judging")
 	n.platformRole("definitions", "cluster-kinds", "apiextensions.k8s.io", "customresourcedefinitions")
 	n.platformRole("engines", "deployer", "judging.example.com", "engines")

@@ -82,8 +82,8 @@ func kindsOf(objects []*unstructured.Unstructured) (kinds []string) {
 	return kinds
 }
 
-// TestTheValuesOfAChart come from ConfigMaps, the App's folder and the App itself. Only a missing object may come later without a change.
-func TestTheValuesOfAChart(t *testing.T) {
+// TestTheValuesOfAChartAreMergedInTheOrderOfTheirSources: ConfigMaps, the App's folder, and the App itself. Only a missing object may come later without a change.
+func TestTheValuesOfAChartAreMergedInTheOrderOfTheirSources(t *testing.T) {
 	given := configMap("given")
 	given.Data = map[string]string{"values.yaml": "color: red\nsize: 1\n"}
 	own := folderOf(t, map[string]string{"values.yaml": "color: blue\n"})

@@ -20,7 +20,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/trials"
 )
 
-func TestTheReasonOfAFailedBuild(t *testing.T) {
+func TestTheErrorOfABuildDecidesTheReason(t *testing.T) {
 	about := func(err error) error { return fmt.Errorf("a.yaml: %w", err) }
 	tests := map[string]struct {
 		err  error

@@ -75,7 +75,7 @@ func TestTheUnhealthyTimeContinuesFromTheStatus(t *testing.T) {
 	}
 }
 
-func TestTheReasonOfAReleaseOutcome(t *testing.T) {
+func TestTheOutcomeOfAReleaseHasItsReason(t *testing.T) {
 	broken := errors.New("Deployment/web: no")
 	cases := map[string]struct {
 		outcome release.Outcome

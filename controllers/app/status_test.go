@@ -51,8 +51,7 @@ func TestTheSizeIsRecordedWithWhatWasDelivered(t *testing.T) {
 	}
 }
 
-// TestTheSummaryOfAHealthyApp names the release of a chart, and why the newest source could not be fetched.
-func TestTheSummaryOfAHealthyApp(t *testing.T) {
+func TestTheSummaryNamesTheReleaseAndAFailedFetch(t *testing.T) {
 	released := func(app *v1alpha1.App) {
 		app.Spec.Helm, app.Status.Release = &v1alpha1.HelmSource{}, &v1alpha1.ReleaseStatus{Name: "web", Revision: 2, Chart: "web-1.2.0"}
 	}

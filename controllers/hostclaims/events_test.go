@@ -74,8 +74,7 @@ func TestAClaimByHandWakesTheAppsOfItsProjectThatWait(t *testing.T) {
 	}
 }
 
-// TestTheOlderOfTwoClaims is decided by their versions if both were made in the same second.
-func TestTheOlderOfTwoClaims(t *testing.T) {
+func TestTheVersionDecidesBetweenClaimsOfOneSecond(t *testing.T) {
 	claim := func(created int64, version string) *v1alpha1.HostnameClaim {
 		return &v1alpha1.HostnameClaim{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Unix(created, 0), ResourceVersion: version}}
 	}

@@ -30,8 +30,7 @@ func everything() *Plan {
 	}
 }
 
-// TestAPlanForAPullRequest: no text of an object ends the block of code that it is in.
-func TestAPlanForAPullRequest(t *testing.T) {
+func TestNoTextEndsTheCodeBlockOfAPlan(t *testing.T) {
 	block := func(title, lines string) string {
 		return "\n<details open><summary>" + title + "</summary>\n\n```diff\n" + lines + "\n```\n\n</details>\n"
 	}

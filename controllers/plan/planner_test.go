@@ -155,8 +155,8 @@ func TestAMoveIsRefusedInTheAppThatTakesTheObject(t *testing.T) {
 	}
 }
 
-// TestACommitThatChangesNothing has an empty plan, and nothing is rendered for it. An app by its name is compared nevertheless.
-func TestACommitThatChangesNothing(t *testing.T) {
+// TestACommitThatChangesNothingHasAnEmptyPlan, and nothing is rendered for it. An app by its name is compared nevertheless.
+func TestACommitThatChangesNothingHasAnEmptyPlan(t *testing.T) {
 	w := newWorld(t)
 	w.app("web", configMap("settings", "new"))
 	w.applied()
@@ -213,8 +213,8 @@ func TestAPlanSaysThatDeletionsWait(t *testing.T) {
 	}
 }
 
-// TestAPlanOfAFrozenTenant says so, unless one app is asked for.
-func TestAPlanOfAFrozenTenant(t *testing.T) {
+// TestAPlanSaysThatItsTenantIsFrozen, unless one app is asked for.
+func TestAPlanSaysThatItsTenantIsFrozen(t *testing.T) {
 	w := newWorld(t)
 	tenant, _ := w.there[1].(*v1alpha1.Tenant)
 	tenant.Spec.Freeze = []v1alpha1.FreezeWindow{{Name: "now", Start: "bad"}}

@@ -251,8 +251,7 @@ func TestProblemsOfSomeRegistriesAreReportedTogether(t *testing.T) {
 	}
 }
 
-// TestTheContentOfACredential, and who can help if there is none.
-func TestTheContentOfACredential(t *testing.T) {
+func TestACredentialThatIsMissingSaysWhoCanHelp(t *testing.T) {
 	registry := func(secret string) *v1alpha1.Registry {
 		return &v1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "of-" + secret}, Spec: v1alpha1.RegistrySpec{Host: "r.example.com", SecretRef: v1alpha1.LocalSecretReference{Name: secret}}}
 	}

@@ -152,7 +152,7 @@ func TestAReceiverThatLeavesTheSpecIsDropped(t *testing.T) {
 	}
 }
 
-func TestTheStateOfAnApp(t *testing.T) {
+func TestTheConditionsOfAnAppGiveItsStateForReports(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	ready := func(status metav1.ConditionStatus, since time.Duration) []metav1.Condition {
 		return []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: status, Reason: "R", Message: "m\nmore", LastTransitionTime: metav1.NewTime(now.Add(-since))}}

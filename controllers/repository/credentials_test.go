@@ -13,8 +13,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/credentials"
 )
 
-// TestCredentialsOfTheAPIOfAGitHost: a Secret of the statuses goes before that of the clone.
-func TestCredentialsOfTheAPIOfAGitHost(t *testing.T) {
+func TestTheSecretOfStatusesGoesBeforeThatOfTheClone(t *testing.T) {
 	secret := func(name, token string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-system", Name: name}, Data: map[string][]byte{"bearerToken": []byte(token)}}
 	}

@@ -143,8 +143,8 @@ func TestTheAppliedCommitStaysWhileTheRemoteIsAway(t *testing.T) {
 	}
 }
 
-// TestAFetchThatEndsWithoutACommit: what only people can solve is not tried again, and an accepted commit is reconciled on.
-func TestAFetchThatEndsWithoutACommit(t *testing.T) {
+// TestAFailedFetchIsRetriedUnlessOnlyPeopleCanHelp, and an accepted commit is still reconciled.
+func TestAFailedFetchIsRetriedUnlessOnlyPeopleCanHelp(t *testing.T) {
 	for err, want := range map[error]string{
 		failure.ErrBusy:           "waits WaitingForTurn: ",
 		failure.ErrAuthentication: "stopped AuthenticationFailed: ",

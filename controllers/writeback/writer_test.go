@@ -308,8 +308,7 @@ func TestARestartIsNoNewsAboutAFailure(t *testing.T) {
 	}
 }
 
-// TestTheBranchThatTheServerNames is used without a ref in the spec.
-func TestTheBranchThatTheServerNames(t *testing.T) {
+func TestTheBranchThatTheServerNamesIsWrittenWithoutARef(t *testing.T) {
 	f := newFixture(t)
 	f.from.Ref = nil
 	if written, message := f.asks(); message != "" || written.Commit != f.bare("rev-parse", "main") {

@@ -21,7 +21,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/own"
 )
 
-func TestTheOwnerOfAnObject(t *testing.T) {
+func TestAnObjectOfAnotherOwnerIsNotTaken(t *testing.T) {
 	yes := true
 	ours := map[string]string{v1alpha1.TenantLabel: "acme", v1alpha1.AppLabel: "web"}
 	cases := map[string]struct {

@@ -314,8 +314,8 @@ func TestAnInputThatEndedTheOperatorThreeTimesIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheEndOfABuild: nobody's wish for it ends the process, and nothing is held against the source.
-func TestTheEndOfABuild(t *testing.T) {
+// TestACanceledBuildIsNotHeldAgainstItsSource: its process ends because nobody wants the build any more.
+func TestACanceledBuildIsNotHeldAgainstItsSource(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{Wall: time.Second})
 	request := requestOf(git(map[string]string{"app/a.yaml": padded("a")}, v1alpha1.Build{}), "input")
 	b.function = stuck

@@ -224,8 +224,8 @@ func TestEverySliceIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestASliceOfProcessorTime: where runs say what they use, a busy machine ends none before it used a slice, or ran for four.
-func TestASliceOfProcessorTime(t *testing.T) {
+// TestABusyMachineEndsNoRunBeforeItsSlice: where runs say what they use, none ends before it used a slice, or ran for four.
+func TestABusyMachineEndsNoRunBeforeItsSlice(t *testing.T) {
 	for name, tt := range map[string]struct {
 		// speed is how much of the time it has a processor.
 		speed float64

@@ -225,8 +225,7 @@ func TestOfADelayAndAFailureTheSoonerCounts(t *testing.T) {
 	}
 }
 
-// TestADelayThatEndsAfterTheShutDown makes nothing ready.
-func TestADelayThatEndsAfterTheShutDown(t *testing.T) {
+func TestADelayThatEndsAfterTheShutDownMakesNothingReady(t *testing.T) {
 	b := newQueueFixture(t, Bounds{Places: 8})
 	b.AddAfter("a/1", time.Second)
 	b.ShutDownWithDrain()

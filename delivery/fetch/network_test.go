@@ -48,8 +48,8 @@ func TestEveryWayIsGuarded(t *testing.T) {
 	}
 }
 
-// TestRedirectToARefusedAddress has an allowed server lead to another one.
-func TestRedirectToARefusedAddress(t *testing.T) {
+// TestARedirectToARefusedAddressIsNotFollowed has an allowed server lead to another one.
+func TestARedirectToARefusedAddressIsNotFollowed(t *testing.T) {
 	inner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { t.Errorf("asked for %s", req.URL) }))
 	defer inner.Close()
 	listener, err := net.Listen("tcp", "127.0.0.2:0")

@@ -35,7 +35,7 @@ func TestAFieldIsOwnedByWhoAppliesIt(t *testing.T) {
 	}
 }
 
-func TestTheItemsOfAListThatKubeopManages(t *testing.T) {
+func TestItemNamesAreThoseThatKubeopManages(t *testing.T) {
 	list := func(manager, items string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:list":{` + items + `}}}`)}
 	}

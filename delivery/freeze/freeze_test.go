@@ -94,7 +94,7 @@ func TestAWindowThatCannotBeReadIsNamed(t *testing.T) {
 	}
 }
 
-func TestWindowsThatFollowEachOther(t *testing.T) {
+func TestTheHoldOfOverlappingWindowsEndsWithTheLast(t *testing.T) {
 	noon := time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 	release := windowOf("release", "0 14 * * *", "2h", "")
 	release.Message = "freeze of release 7"

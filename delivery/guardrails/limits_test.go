@@ -57,8 +57,8 @@ func TestContainersAndClaimsAreJudgedWhereverTheyAre(t *testing.T) {
 	}
 }
 
-// TestTheDefaultsOfTheProjectCount, and replace those that it had.
-func TestTheDefaultsOfTheProjectCount(t *testing.T) {
+// TestTheDefaultsOfTheProjectCountForPolicies, and replace those that it had.
+func TestTheDefaultsOfTheProjectCountForPolicies(t *testing.T) {
 	pod := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte("{apiVersion: v1, kind: Pod, spec: {containers: [{name: web, resources: {requests: {memory: 32Mi}}}]}}"), &pod.Object); err != nil {
 		t.Fatal(err)

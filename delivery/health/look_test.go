@@ -95,7 +95,7 @@ func TestLookNamesTheObjectThatIsNotHealthy(t *testing.T) {
 	}
 }
 
-func TestLookWithoutAWatchReads(t *testing.T) {
+func TestLookReadsAnObjectThatIsNotWatched(t *testing.T) {
 	w := &world{objects: []client.Object{deployment(available)}}
 	v, err := Look(t.Context(), w.explainer(t), nil, []Ref{refTo(deployment())})
 	if err != nil || !v.Healthy() || w.told() != "Get:1" {

@@ -63,7 +63,7 @@ func TestTypedAndUnstructuredObjectsHaveTheSameID(t *testing.T) {
 	}
 }
 
-func TestKindOfAnObjectID(t *testing.T) {
+func TestOnlyTheCoreKindIsASecret(t *testing.T) {
 	for name, c := range map[string]struct {
 		id     ObjectID
 		secret bool

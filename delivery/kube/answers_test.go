@@ -33,7 +33,7 @@ import (
 
 var widgetResource = schema.GroupResource{Resource: "widgets"}
 
-func TestFailuresOfListsThatPass(t *testing.T) {
+func TestOnlyPassingFailuresOfAListAreRetried(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
 		want bool

@@ -167,7 +167,7 @@ func TestTheMapperForgetsRemovedKinds(t *testing.T) {
 	}
 }
 
-func TestAKindThatReturnsWithAnotherScope(t *testing.T) {
+func TestAKindMayReturnWithAnotherScope(t *testing.T) {
 	t.Parallel()
 	o, group, namespace := newOperator(t), "refresh.example", project(t)
 	widget := "{apiVersion: refresh.example/v1, kind: Widget, metadata: {name: w}, spec: {size: 3}}"

@@ -110,7 +110,7 @@ func TestAWatchDecodesOnlyWhatItHolds(t *testing.T) {
 	}
 }
 
-func TestTheObjectsOfANamespace(t *testing.T) {
+func TestInNamespaceReturnsTheObjectsOfOneNamespace(t *testing.T) {
 	w := inMemory(t, interceptor.Funcs{})
 	for namespace, want := range map[string][]string{"shop": {"a", "b"}, "blog": {"c"}, "none": nil} {
 		found, err := w.InNamespace(configMaps, namespace)
@@ -132,7 +132,7 @@ func TestTheObjectsOfANamespace(t *testing.T) {
 	}
 }
 
-func TestTheNamespaceOfATenant(t *testing.T) {
+func TestANamespaceThatDoesNotExistHasNoTenant(t *testing.T) {
 	w := inMemory(t, interceptor.Funcs{})
 	if live, err := w.Namespace(t.Context(), "shop"); err != nil || live == nil || live.GetName() != "shop" || w.TenantOf("shop") != "acme" {
 		t.Errorf("got %v, %v of %q", live, err, w.TenantOf("shop"))

@@ -106,7 +106,7 @@ func TestAnAPIServerThatIsAwayIsNoFailureOfAKind(t *testing.T) {
 	}
 }
 
-func TestTheTenantOfANamespace(t *testing.T) {
+func TestTheLabelOfANamespaceNamesItsTenant(t *testing.T) {
 	t.Parallel()
 	o, name := newOperator(t), project(t)
 	if got := o.TenantOf(name); got != "" {

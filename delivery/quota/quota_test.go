@@ -83,8 +83,8 @@ func TestAQuotaNeverExceedsWhatIsAllowed(t *testing.T) {
 	}
 }
 
-// TestTheDefaultsOfAProject are those of 50 pods. For more pods, all grow but what does not come with pods, and what all tenants share.
-func TestTheDefaultsOfAProject(t *testing.T) {
+// TestTheDefaultsOfAProjectGrowWithItsPods, from 50 pods on, but not what does not come with pods, and what all tenants share.
+func TestTheDefaultsOfAProjectGrowWithItsPods(t *testing.T) {
 	const constant = "requests.cpu=4 requests.memory=8Gi limits.memory=16Gi requests.storage=20Gi services.loadbalancers=0 services.nodeports=0 count/configmaps=500 count/secrets=500"
 	for pods, defaults := range map[string]string{
 		"50": "requests.ephemeral-storage=100Gi limits.ephemeral-storage=2000Gi count/services=100 count/persistentvolumeclaims=100 count/serviceaccounts=100 count/pods=300 " +

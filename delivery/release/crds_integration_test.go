@@ -109,7 +109,7 @@ func (t *team) withCRD(field string) fstest.MapFS {
 	})
 }
 
-func TestAChartWithCRDsAndInstances(t *testing.T) {
+func TestAChartMayInstallItsCRDsAndInstances(t *testing.T) {
 	tm := newTeam(t)
 	out := tm.settle(tm.request(tm.withCRD("old")))
 	for _, want := range []string{"CustomResourceDefinition/things." + tm.namespace + ".example.com (web/crds/thing.yaml)", "the whole cluster shares", "crds: Skip"} {

@@ -148,7 +148,7 @@ func TestDriftOfAReleaseIsReportedOrCorrected(t *testing.T) {
 }
 
 // What somebody else writes between the look and the question is not a difference of the app's.
-func TestDriftOfObjectsThatChangeMeanwhile(t *testing.T) {
+func TestWritesOfOthersDuringTheComparisonAreNoDrift(t *testing.T) {
 	tm := newTeam(t)
 	r := tm.request(sources.ChartFolder(drifting()))
 	tm.deploy(r)

@@ -59,7 +59,7 @@ func TestWarningsAreReported(t *testing.T) {
 	}
 }
 
-func TestARevisionByHandOverAHeldInput(t *testing.T) {
+func TestARevisionByHandIsNotReplacedByAHeldInput(t *testing.T) {
 	tm := newTeam(t)
 	tm.deploy(tm.good("blue"))
 	bad := tm.broken()

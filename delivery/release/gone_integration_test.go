@@ -32,7 +32,7 @@ func (t *team) withoutKind() {
 	t.Fatal("the kind is still served")
 }
 
-func TestObjectsOfARemovedKind(t *testing.T) {
+func TestObjectsOfARemovedKindHoldNothingUp(t *testing.T) {
 	next := map[string]func(*team) Request{
 		"upgraded":    func(tm *team) Request { return tm.request(sources.ChartFolder(fourObjects(nil))) },
 		"uninstalled": func(tm *team) Request { return tm.request(nil) },

@@ -148,7 +148,7 @@ func toHook(annotations string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: moved, annotations: {" + annotations + "}}\ndata: {as: {{ .Values.color }}}\n"
 }
 
-func TestAnObjectThatBecomesAHook(t *testing.T) {
+func TestAnObjectMayBecomeAHookAndBack(t *testing.T) {
 	asObject := fourObjects(map[string]string{"templates/moved.yaml": toHook("")})
 	asHook := fourObjects(map[string]string{"templates/moved.yaml": toHook("helm.sh/hook: pre-upgrade")})
 	fails := maps.Clone(asHook)

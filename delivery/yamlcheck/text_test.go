@@ -74,7 +74,7 @@ func TestThePositionOfAValueIsItsOwn(t *testing.T) {
 	}
 }
 
-func TestPositionOfAnErrorOfTheParser(t *testing.T) {
+func TestAnErrorOfTheParserHasItsPosition(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
 		at   Position
@@ -113,7 +113,7 @@ func TestPositionOfAnErrorOfTheParser(t *testing.T) {
 	}
 }
 
-func TestNodesOfJSON(t *testing.T) {
+func TestTheValuesOfJSONAreCounted(t *testing.T) {
 	for text, want := range map[string]int{
 		`1`: 1, `{}`: 2, `{"a":1}`: 3, `[1,2]`: 3, `{"a":[1,{"b":2}]}`: 7, `"a,b:{["`: 1, `"a\",b"`: 1, `["\\",1]`: 3, ``: 1,
 	} {
@@ -123,7 +123,7 @@ func TestNodesOfJSON(t *testing.T) {
 	}
 }
 
-func TestNodesOfParsedYAML(t *testing.T) {
+func TestTheNodesOfYAMLAreCountedWithAliases(t *testing.T) {
 	for text, want := range map[string]int{
 		"a": 2, "a: 1": 4, "[1, 2]": 4, "a: &x [1]\nb: *x": 7,
 	} {

@@ -78,7 +78,7 @@ func request(id string, edits ...Edit) Request {
 	}
 }
 
-func TestACommitOfAllEdits(t *testing.T) {
+func TestACommitHasAllEditsOfItsRequest(t *testing.T) {
 	s := serve(t)
 	w := &Writer{Clock: clock.RealClock{}}
 	tree := s.Git("rev-parse", s.first+":projects/shop/apps/web")
@@ -190,8 +190,8 @@ func (r *raced) Push(ctx context.Context, p git.Proposed) ([]string, error) {
 	return r.Branch.Push(ctx, p)
 }
 
-// TestTheBaseOfARequest is what its requester saw, also when it is older than the newest commit.
-func TestTheBaseOfARequest(t *testing.T) {
+// TestTheBaseOfARequestIsWhatItsRequesterSaw, also when it is older than the newest commit.
+func TestTheBaseOfARequestIsWhatItsRequesterSaw(t *testing.T) {
 	s := serve(t)
 	to := s.remote()
 	seen, err := to.Fetch(t.Context())

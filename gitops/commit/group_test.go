@@ -151,8 +151,7 @@ func TestARequestThatCannotBeMadeFailsAlone(t *testing.T) {
 	}
 }
 
-// TestAServerThatRefusesOneRequest gets the others without it.
-func TestAServerThatRefusesOneRequest(t *testing.T) {
+func TestARequestThatTheServerRefusesHoldsUpNoOther(t *testing.T) {
 	s := serve(t)
 	hooks := filepath.Join(s.Root, s.Name, "hooks")
 	script := "#!/bin/sh\nread old new ref\nif git ls-tree --name-only $new files/ | grep -q bad; then echo 'no bad files' >&2; exit 1; fi\n"
@@ -275,9 +274,9 @@ func TestTheSameIDTwice(t *testing.T) {
 	}
 }
 
-// TestACallerThatWaitsNoLonger leaves the others alone: the push under way goes on, a request that was not pushed yet is not committed, and one
+// TestACallerThatLeavesHoldsUpNoOther: the push under way goes on, a request that was not pushed yet is not committed, and one
 // for which another waits is.
-func TestACallerThatWaitsNoLonger(t *testing.T) {
+func TestACallerThatLeavesHoldsUpNoOther(t *testing.T) {
 	s := serve(t)
 	ctx, end := context.WithCancel(t.Context())
 	h := hold(ctx, s.remote())
@@ -299,8 +298,8 @@ func TestACallerThatWaitsNoLonger(t *testing.T) {
 	}
 }
 
-// TestAPushThatNobodyWaitsFor goes on, because it may have arrived. What became of it is told to the request.
-func TestAPushThatNobodyWaitsFor(t *testing.T) {
+// TestAPushThatNobodyWaitsForGoesOn, because it may have arrived. The request gets its result.
+func TestAPushThatNobodyWaitsForGoesOn(t *testing.T) {
 	s := serve(t)
 	ctx, end := context.WithCancelCause(t.Context())
 	r := request("first", Create{"first", []byte("1")})
@@ -426,8 +425,7 @@ func TestLaterRequestsKnowTheFilesOfARestoredFolder(t *testing.T) {
 	}
 }
 
-// TestTheBoundsOfAPush: what is beyond them is in the next one.
-func TestTheBoundsOfAPush(t *testing.T) {
+func TestRequestsBeyondTheBoundsAreInTheNextPush(t *testing.T) {
 	var large, many []Request
 	for i := range 5 {
 		large = append(large, request(fmt.Sprintf("w%d", i), Create{fmt.Sprintf("f%d", i), bytes.Repeat([]byte{byte(i)}, maxBytes/4)}))

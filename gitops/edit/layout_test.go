@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAnEditOfAFieldInAnyLayout changes that field alone. Each of these files was refused once, or would have lost a comment.
-func TestAnEditOfAFieldInAnyLayout(t *testing.T) {
+// TestAnEditChangesItsFieldAloneInAnyLayout. Each of these files was refused once, or would have lost a comment.
+func TestAnEditChangesItsFieldAloneInAnyLayout(t *testing.T) {
 	for name, c := range map[string]struct {
 		before string
 		field  Path
@@ -47,8 +47,7 @@ func TestAnEditOfAFieldInAnyLayout(t *testing.T) {
 	}
 }
 
-// TestADeletionInAnyLayout takes what belongs to the field, and nothing else.
-func TestADeletionInAnyLayout(t *testing.T) {
+func TestADeletionTakesItsFieldAloneInAnyLayout(t *testing.T) {
 	for name, c := range map[string]struct {
 		before string
 		field  Path

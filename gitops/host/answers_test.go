@@ -173,7 +173,7 @@ func TestOpenRefusesWhatCanNeverWork(t *testing.T) {
 	}
 }
 
-func TestCredentialsForTheAPI(t *testing.T) {
+func TestTheAPIGetsOnlyTheCredentialsThatItTakes(t *testing.T) {
 	of := func(a transport.Auth) string {
 		return strings.Join([]string{a.Username, a.Password, a.BearerToken, string(a.Identity), string(a.KnownHosts), string(a.CA), string(a.Certificate), string(a.PrivateKey), a.Secret}, "|")
 	}

@@ -190,7 +190,7 @@ func TestAPreviewWritesNothingToGit(t *testing.T) {
 	}
 }
 
-func TestTheProjectOfAPreview(t *testing.T) {
+func TestThePreviewOfAProjectHasItsSpecWithinBounds(t *testing.T) {
 	quota := func(cpu string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse(cpu)}
 	}

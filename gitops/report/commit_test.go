@@ -103,7 +103,7 @@ func TestTheVerdictOfACommitFollowsItsFiles(t *testing.T) {
 	}
 }
 
-func TestVerdictOfOlderAndHeldCommits(t *testing.T) {
+func TestOlderAndHeldCommitsHaveTheirVerdicts(t *testing.T) {
 	c := Commit{Since: noon, Now: noon.Add(time.Minute)}
 	if got, want := Older(c, "0123456789abcdef"), (Verdict{State: host.Canceled, Description: "replaced by 01234567 before it was healthy"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)

@@ -93,8 +93,8 @@ func TestEveryEventOfAGitHostCausesAFetch(t *testing.T) {
 	}
 }
 
-// TestAPushToAnotherSource: it is annotated as the source's push, not as one to the repository.
-func TestAPushToAnotherSource(t *testing.T) {
+// TestAPushToASourceIsPassedOnAsThatOfTheSource, and not as one to the repository.
+func TestAPushToASourceIsPassedOnAsThatOfTheSource(t *testing.T) {
 	mac := sign([]byte(body), []byte(key))
 	for source, want := range map[string]int{"https://git.example.com/acme/manifests.git": 202, strings.Repeat("x", 2049): 400} {
 		s := newServer(t)

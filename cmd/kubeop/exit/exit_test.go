@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheCodeOfAnError is its own, also within another error; any other error is a failure.
-func TestTheCodeOfAnError(t *testing.T) {
+// TestAnErrorHasItsExitCode, also within another error; any other error is a failure.
+func TestAnErrorHasItsExitCode(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  error
 		want int

@@ -117,7 +117,7 @@ func TestAKustomizationBecomesAnApp(t *testing.T) {
 	}
 }
 
-// TestAHelmReleaseBecomesAnApp: the fields that TestTheFieldsOfARelease does not have.
+// TestAHelmReleaseBecomesAnApp: the fields that TestFieldsOfAReleaseKeepTheDefaultsOfFlux does not have.
 func TestAHelmReleaseBecomesAnApp(t *testing.T) {
 	whole := sectionsOf(t, "helmrelease.txt")
 	chart := strings.Replace(release, "chart: {spec: {chart: web, version: 1.0.0, sourceRef: {kind: HelmRepository, name: charts}}}", "chart: {spec: {chart: ./charts/web, %, sourceRef: {kind: GitRepository, name: code}}}", 1)

@@ -117,7 +117,7 @@ func TestFieldsAreTakenOnceAndWhatIsLeftIsToldOf(t *testing.T) {
 	}
 }
 
-func TestTheShorterOfTwoDurations(t *testing.T) {
+func TestTheShorterOfTwoDurationsIsTaken(t *testing.T) {
 	for _, c := range [][3]string{{"1m", "2m", "1m"}, {"2m", "1m", "1m"}, {"60s", "1m", "60s"}, {"", "1m", "1m"}, {"1m", "", "1m"}, {"", "", ""}, {"soon", "1m", "1m"}, {"1m", "soon", "1m"}} {
 		if got := shorter(c[0], c[1]); got != c[2] {
 			t.Errorf("of %q and %q: %q, want %q", c[0], c[1], got, c[2])

@@ -62,8 +62,8 @@ func TestAnImportKeepsTheCheckOfSignatures(t *testing.T) {
 	}
 }
 
-// TestAChartOfAnArtifact has the version that Flux installs: the range if there is one, otherwise the tag.
-func TestAChartOfAnArtifact(t *testing.T) {
+// TestAChartOfAnArtifactHasTheVersionThatFluxInstalls: the range if there is one, otherwise the tag.
+func TestAChartOfAnArtifactHasTheVersionThatFluxInstalls(t *testing.T) {
 	const chart = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web, namespace: shop}\n" +
 		"spec: {interval: 5m, chartRef: {kind: OCIRepository, name: chart}}\n" +
 		"---\napiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: chart, namespace: shop}\nspec:\n  url: \"oci://registry.example.com/charts/web\"\n"
@@ -106,8 +106,8 @@ func TestAnImportDoesNotWakeWhatIsSuspended(t *testing.T) {
 	}
 }
 
-// TestTheFieldsOfARelease that stand for another default, or another limit, than those of Flux.
-func TestTheFieldsOfARelease(t *testing.T) {
+// TestFieldsOfAReleaseKeepTheDefaultsOfFlux: those whose default or limit differs from kubeop's.
+func TestFieldsOfAReleaseKeepTheDefaultsOfFlux(t *testing.T) {
 	const disabled = "{disableHooks: true, disableWait: true, disableWaitForJobs: true, disableOpenAPIValidation: true, disableSchemaValidation: true}"
 	usual := v1alpha1.HelmAction{CRDs: v1alpha1.CRDsCreate, TakeOwnership: true}
 	less := usual

@@ -78,8 +78,8 @@ func reader(objects []client.Object, funcs interceptor.Funcs) Reader {
 	return Reader{Client: fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).WithInterceptorFuncs(funcs).Build()}
 }
 
-// TestTheObjectsOfAnApp: each with what was made of it, without old ReplicaSets and what others made.
-func TestTheObjectsOfAnApp(t *testing.T) {
+// TestTheTreeOfAnAppHasWhatWasMadeOfItsObjects, without old ReplicaSets and what others made.
+func TestTheTreeOfAnAppHasWhatWasMadeOfItsObjects(t *testing.T) {
 	nodes, err := reader(world(), interceptor.Funcs{}).Of(t.Context(), app("Deployment/web", "ConfigMap/config", "ConfigMap/gone"))
 	if err != nil {
 		t.Fatal(err)

@@ -111,8 +111,7 @@ func TestAddSecretRefusesWrongArguments(t *testing.T) {
 	}
 }
 
-// TestASecretOfThePlatformsRepository is that of a tenant, which has to be named.
-func TestASecretOfThePlatformsRepository(t *testing.T) {
+func TestASecretInThePlatformsRepositoryNeedsATenant(t *testing.T) {
 	t.Chdir(write(t, map[string]string{
 		"kubeop.yaml": "layout: v1\n", "tenants/acme/tenant.yaml": "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: acme}\n",
 		"tenants/acme/projects/shop/project.yaml": repository(nil)["projects/shop/project.yaml"],

@@ -217,8 +217,7 @@ func TestSchemaInstallsForTheEditor(t *testing.T) {
 	}
 }
 
-// TestFlagsOfKindsOfApps: each flag goes with one kind of app, and with no other.
-func TestFlagsOfKindsOfApps(t *testing.T) {
+func TestEachFlagGoesWithOneKindOfApp(t *testing.T) {
 	kinds := map[string]appFlags{"image": {image: "a"}, "chart": {chart: "a"}, "git": {git: "a"}, "manifests": {manifests: "a"}}
 	for flag, tc := range map[string]struct {
 		set func(*appFlags)
@@ -238,7 +237,7 @@ func TestFlagsOfKindsOfApps(t *testing.T) {
 	}
 }
 
-func TestTheSpecOfAnApp(t *testing.T) {
+func TestFlagsBecomeTheSpecOfAnApp(t *testing.T) {
 	for name, tc := range map[string]struct {
 		flags appFlags
 		want  fields

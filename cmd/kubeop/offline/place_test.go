@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
-func TestThePlaceOfAnObject(t *testing.T) {
+func TestTheNameOfAnObjectGivesTheFileToWrite(t *testing.T) {
 	for name, want := range map[string]string{
 		"acme/shop/web":     "tenants/acme/projects/shop/apps/web/app.yaml",
 		"platform/shop/web": "platform/shop/apps/web/app.yaml",

@@ -28,8 +28,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// TestTheRepositoryOfAClone is that of the flags, or of its folder's name, or of its URL.
-func TestTheRepositoryOfAClone(t *testing.T) {
+func TestTheRepositoryOfACloneIsFoundByFlagFolderOrURL(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Git("remote", "set-url", "origin", "git@git.example.com:acme/fleet.git")
 	folder := filepath.Base(repo.Work)

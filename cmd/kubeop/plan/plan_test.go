@@ -103,8 +103,7 @@ func (d *clone) planned(of func(*call.Call) *cobra.Command, args ...string) *pla
 	return made
 }
 
-// TestThePlanOfFilesAndOfACommit: the files are planned as they are, and a commit as it was.
-func TestThePlanOfFilesAndOfACommit(t *testing.T) {
+func TestFilesArePlannedAsTheyAreAndACommitAsItWas(t *testing.T) {
 	d := newClone(t)
 	head := d.Git("rev-parse", "HEAD")
 	d.settings("2")
@@ -223,8 +222,8 @@ func TestAClonesRepositoryIsThePlatforms(t *testing.T) {
 	}
 }
 
-// TestADiffOfAnAppInThePlatformRepository: its tenant has no repository of its own.
-func TestADiffOfAnAppInThePlatformRepository(t *testing.T) {
+// TestADiffFindsAnAppInThePlatformRepository, whose tenant has no repository of its own.
+func TestADiffFindsAnAppInThePlatformRepository(t *testing.T) {
 	head := "apiVersion: " + v1alpha1.GroupVersion.String() + "\nkind: "
 	d := &clone{GitRepo: sources.NewGitRepo(t), server: memory.Serve(t,
 		&v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.PlatformRepository}, Spec: v1alpha1.RepositorySpec{URL: "https://git.example.com/platform.git"}},

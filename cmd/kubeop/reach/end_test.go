@@ -24,8 +24,8 @@ import (
 
 const shopNamespace = "kubeop-acme-shop"
 
-// TestThePodOfAWorkload is one that runs and has an address, or what the workload would make.
-func TestThePodOfAWorkload(t *testing.T) {
+// TestAWorkloadStandsForOneOfItsPods: for one that runs and has an address, or for the pod that the workload would make.
+func TestAWorkloadStandsForOneOfItsPods(t *testing.T) {
 	named := metav1.ObjectMeta{Namespace: shopNamespace, Name: "web"}
 	labels := map[string]string{"app": "web"}
 	selector := &metav1.LabelSelector{MatchLabels: labels}
@@ -137,8 +137,8 @@ func TestTheLabelsOfANamespaceThatMayNotBeRead(t *testing.T) {
 	}
 }
 
-// TestThePortOfAConnection is the one that is asked about, the first of the pod, or 443, with the name that the pod gives it.
-func TestThePortOfAConnection(t *testing.T) {
+// TestAConnectionHasThePortThatWasAskedForOrTheFirst of the pod, or 443, with the name that the pod gives it.
+func TestAConnectionHasThePortThatWasAskedForOrTheFirst(t *testing.T) {
 	const tcp, udp = corev1.ProtocolTCP, corev1.ProtocolUDP
 	ports := []corev1.ContainerPort{{Name: "dns", ContainerPort: 53, Protocol: udp}, {Name: "http", ContainerPort: 80}, {Name: "quic", ContainerPort: 80, Protocol: udp}}
 	for name, tc := range map[string]struct {

@@ -353,8 +353,8 @@ func TestTraceFollowsAPodToTheFileOfItsApp(t *testing.T) {
 	}
 }
 
-// TestLogsOfPodsThatARolloutRemoved: a pod that is gone when its log is asked for is named, and only if no pod is left has the command failed.
-func TestLogsOfPodsThatARolloutRemoved(t *testing.T) {
+// TestLogsNameAPodThatARolloutRemoved; the command fails only if no pod is left.
+func TestLogsNameAPodThatARolloutRemoved(t *testing.T) {
 	app := brokenApp()
 	app.Status.Inventory.Entries = []v1alpha1.InventoryEntry{{ID: shop + "_old__Pod", Version: "v1"}, {ID: shop + "_new__Pod", Version: "v1"}}
 	running := []corev1.ContainerStatus{{Name: "web", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}

@@ -283,7 +283,7 @@ func TestEachCommandReturnsTheErrorOfEachRequest(t *testing.T) {
 	}
 }
 
-func TestEventsOfAnObjectOfTheCluster(t *testing.T) {
+func TestEventsOfAnObjectAreListed(t *testing.T) {
 	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", UID: "acme", CreationTimestamp: before(60)}}
 	tenant.Status.Namespace, tenant.Status.Projects, tenant.Status.AppsReady = "kubeop-acme", 2, "3/4"
 	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "e"}, Type: corev1.EventTypeNormal, Reason: "Made", Message: "made it", LastTimestamp: before(3), Count: 2, InvolvedObject: corev1.ObjectReference{Kind: "Tenant", Name: "acme", UID: "acme"}}
@@ -328,7 +328,7 @@ func TestDescribeShowsAProjectOfWhichANewerVersionIsRefused(t *testing.T) {
 	}
 }
 
-func TestBlameOfAnAppThatNoDeliveryBroke(t *testing.T) {
+func TestBlameSaysThatNoDeliveryBrokeAnApp(t *testing.T) {
 	app := brokenApp()
 	app.Status.Refused, app.Status.Deliveries = nil, app.Status.Deliveries[1:]
 	out, _, err := show(t, memory.Serve(t, app), Blame, "acme/shop/web")

@@ -135,7 +135,7 @@ func TestEventsAreThoseOfTheObjectsOfAnApp(t *testing.T) {
 	}
 }
 
-func TestTheHistoryOfAnApp(t *testing.T) {
+func TestTheHistoryShowsTheDeliveriesOfAnApp(t *testing.T) {
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	records := []v1alpha1.DeliveryRecord{
 		{Revision: "main@sha1:0123456789012345678901234567890123456789", Author: "Ann", StartedAt: metav1.NewTime(at), Duration: &metav1.Duration{Duration: time.Minute}, Result: "Failed", Reason: "UpgradeFailed", Release: 2},

@@ -32,7 +32,7 @@ func delivered() *v1alpha1.App {
 	return app
 }
 
-func TestTheTreeOfAReadyApp(t *testing.T) {
+func TestTheTreeShowsTheObjectsOfAReadyApp(t *testing.T) {
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings", CreationTimestamp: before(60)}}
 	s := memory.Serve(t, delivered(), settings)
 	out, _, err := show(t, s, Tree, "acme/shop/web")
@@ -104,8 +104,8 @@ func TestEventsOfASeriesCountEach(t *testing.T) {
 	}
 }
 
-// TestTraceOfAnObjectWithoutANamespace reads it although a namespace is chosen.
-func TestTraceOfAnObjectWithoutANamespace(t *testing.T) {
+// TestTraceReadsAnObjectWithoutANamespace although a namespace is chosen.
+func TestTraceReadsAnObjectWithoutANamespace(t *testing.T) {
 	s := memory.Serve(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "zone"}})
 	out, _, err := show(t, s, Trace, "namespace/zone")
 	wantShown(t, out, err, "Namespace/zone", "App none: no app delivered it, or an owner of it")

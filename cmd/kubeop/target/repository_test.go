@@ -11,8 +11,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/memory"
 )
 
-// TestTheRepositoryThatDeclaresAnObject is the platform's for the objects of a tenant without one.
-func TestTheRepositoryThatDeclaresAnObject(t *testing.T) {
+func TestATenantWithoutARepositoryIsInThePlatforms(t *testing.T) {
 	s := memory.Serve(t, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "small"}},
 		&v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "platform"}})
 	c := New()

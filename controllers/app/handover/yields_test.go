@@ -101,7 +101,7 @@ func imageApp(movedFrom string) *v1alpha1.App {
 }
 
 // TestObjectsOfADeletedApp are taken over with takeOwnership, and without it only if they are claims of a renamed app.
-func TestTakeoverOfObjectsOfADeletedApp(t *testing.T) {
+func TestObjectsOfADeletedAppAreTakenOverIfAsked(t *testing.T) {
 	claim := func(name string) inventory.ObjectID {
 		return inventory.ObjectID{Namespace: shop, Name: name, Kind: "PersistentVolumeClaim"}
 	}

@@ -75,8 +75,7 @@ func TestWritesOfAPartlyFailedPassStillCount(t *testing.T) {
 	}
 }
 
-// TestTheInventoryOfTheNextPass: the status does not report the last pass.
-func TestTheInventoryOfTheNextPass(t *testing.T) {
+func TestAPassContinuesFromTheInventoryOfAnUnreportedOne(t *testing.T) {
 	made := v1alpha1.Inventory{Entries: []v1alpha1.InventoryEntry{{ID: "kubeop-a-b_made__ConfigMap", Version: "v1"}}}
 	reported := v1alpha1.InventoryEntry{ID: "kubeop-a-b_reported__ConfigMap", Version: "v1"}
 	for name, c := range map[string]struct {

@@ -23,7 +23,7 @@ func TestReferencesOfAHelmSourceAreItsSecretsAndValues(t *testing.T) {
 	}
 }
 
-func TestReferencesOfAGitSource(t *testing.T) {
+func TestReferencesOfAGitSourceAreItsSecrets(t *testing.T) {
 	ref := func(name string) *v1alpha1.LocalSecretReference { return &v1alpha1.LocalSecretReference{Name: name} }
 	for name, c := range map[string]struct {
 		spec v1alpha1.GitSource

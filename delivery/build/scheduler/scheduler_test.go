@@ -185,7 +185,7 @@ func TestTheOutcomeOfAnotherInputIsDropped(t *testing.T) {
 	}
 }
 
-func TestABuildThatTakesTooLong(t *testing.T) {
+func TestABuildThatTakesTooLongIsEnded(t *testing.T) {
 	b := newFixture(t)
 	ended, release := make(chan struct{}), make(chan struct{})
 	task := Task[string]{
@@ -214,8 +214,8 @@ func TestABuildThatTakesTooLong(t *testing.T) {
 	b.isIdle()
 }
 
-// TestABuildThatEndsWithItsTime is told to have taken too long, once.
-func TestABuildThatEndsWithItsTime(t *testing.T) {
+// TestABuildThatEndsWithItsTimeFailsOnce: the caller learns once that it took too long.
+func TestABuildThatEndsWithItsTimeFailsOnce(t *testing.T) {
 	b := newFixture(t)
 	woken := make(chan struct{})
 	task := Task[string]{

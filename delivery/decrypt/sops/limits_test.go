@@ -35,7 +35,7 @@ func groupsOf(groups, recipients int) []sopslib.KeyGroup {
 	return all
 }
 
-func TestLimitsOfWhatSOPSWritesAboutAFile(t *testing.T) {
+func TestMetadataBeyondTheLimitsIsRefused(t *testing.T) {
 	mixed := append(groupsOf(1, maxRecipients)[0], &sopspgp.MasterKey{Fingerprint: "A"})
 	rule := strings.Repeat("x", maxRegex)
 	for name, tc := range map[string]struct {
@@ -71,7 +71,7 @@ func TestLimitsOfWhatSOPSWritesAboutAFile(t *testing.T) {
 	}
 }
 
-func TestLimitsOfKeysAndLines(t *testing.T) {
+func TestTooManyKeysAndLinesAreRefused(t *testing.T) {
 	if _, err := New("k", map[string][]byte{"a.agekey": []byte(strings.Repeat(testkeys.Age(testkeys.First)+"\n", maxKeys))}, nil); err != nil {
 		t.Errorf("as many keys as may be: %v", err)
 	}

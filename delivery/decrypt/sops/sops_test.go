@@ -87,8 +87,8 @@ func TestReadFileDecryptsEachFormat(t *testing.T) {
 	}
 }
 
-// TestTheRecipientsOfAFile are all age keys for which it is encrypted, of each group: a file that one of them cannot open is not for another key.
-func TestTheRecipientsOfAFile(t *testing.T) {
+// TestTheRecipientsOfAFileAreThoseOfAllGroups: all age keys for which it is encrypted. A file that one of them cannot open is not for another key.
+func TestTheRecipientsOfAFileAreThoseOfAllGroups(t *testing.T) {
 	recipient := regexp.MustCompile("age1[0-9a-z]{58}")
 	for name, tc := range map[string]struct {
 		key  string

@@ -153,7 +153,7 @@ func TestWhatIsNoFailureOfTheSourceIsNotKept(t *testing.T) {
 	}
 }
 
-func TestTheFailureOfASource(t *testing.T) {
+func TestFailureReturnsTheLastErrorAndTheNextTry(t *testing.T) {
 	s := newSource(t, recent)
 	q := Question{MaxAge: time.Hour, Retry: time.Minute}
 	if until, err := s.Failure("a"); err != nil || !until.IsZero() {

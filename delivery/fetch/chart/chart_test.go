@@ -119,7 +119,7 @@ func TestAnAnswerUnchangedToNoQuestionIsAnError(t *testing.T) {
 	}
 }
 
-func TestChartForManyAtOnce(t *testing.T) {
+func TestManyCallersShareTheRequestsForAChart(t *testing.T) {
 	server := sources.ServeHelm(t)
 	server.Publish(t, "1.0.0")
 	server.Files["/bare/index.yaml"], server.Files["/bare/web.tgz"] = []byte("entries: {web: [{version: 1.0.0, urls: [web.tgz]}]}"), server.Files["/stable/charts/web-1.0.0.tgz"]

@@ -96,7 +96,7 @@ func startRequestingCertificate(policy tls.ClientAuthType, authority *x509.CertP
 	}
 }
 
-func TestChartWithClientCertificate(t *testing.T) {
+func TestAClientCertificateIsSentToItsHostOnly(t *testing.T) {
 	const required = tls.RequireAndVerifyClientCert
 	client, key, authority := clientCertificate(t)
 	archive, _ := sources.Gzip(t, "1.0.0")
@@ -285,7 +285,7 @@ func TestOnlyAllowedTokenServersGetCredentials(t *testing.T) {
 	}
 }
 
-func TestChartFromRegistryByPath(t *testing.T) {
+func TestCredentialsOfARegistryAreChosenByPath(t *testing.T) {
 	server := sources.ServeOCI(t, httptest.NewTLSServer)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	pushChart(t, server, "1.0.0", chartMediaType)

@@ -9,7 +9,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-func TestTheNameOfAChartInTheNameOfItsArchive(t *testing.T) {
+func TestTheNameOfAnArchiveHasTheNameOfItsChart(t *testing.T) {
 	for file, want := range map[string]string{
 		"web-1.2.3.tgz": "web", "web-v1.2.3.tgz": "web", "my-web-1.2.3.tgz": "my-web", "web-2-1.2.3.tgz": "web-2", "web-1.2.3-rc.1.tgz": "web",
 		"web-1.2.3-4.5.6.tgz": "web", "web.tgz": "web", "web-1.2.tgz": "web-1.2", "web-1.2.3": "web", "-1.2.3.tgz": "",

@@ -171,7 +171,7 @@ func overwrite(path string, at int64) error {
 	return err
 }
 
-func TestChartToAFullDisk(t *testing.T) {
+func TestAFullDiskFailsTheDownloadOfAChart(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
 		t.Skip("needs to mount a small file system: ", err)

@@ -63,7 +63,7 @@ func TestAChartIsFetchedFromARegistry(t *testing.T) {
 	}
 }
 
-func TestChartFromRegistryUnhappy(t *testing.T) {
+func TestUnusableChartsOfRegistriesAreExplained(t *testing.T) {
 	server := sources.ServeOCI(t, httptest.NewServer)
 	for _, tag := range []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0", "1.5.0"} {
 		pushChart(t, server, tag, chartMediaType)
@@ -122,7 +122,7 @@ func TestAManifestThatIsNotWhatTheRegistrySaysIsRefused(t *testing.T) {
 	}
 }
 
-func TestChartFromRegistryWithCredentials(t *testing.T) {
+func TestRegistriesTakeEachKindOfCredentials(t *testing.T) {
 	const secret = "hunter2+/x"
 	server := sources.ServeOCI(t, httptest.NewTLSServer)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -163,7 +163,7 @@ func TestChartFromRegistryWithCredentials(t *testing.T) {
 	}
 }
 
-func TestChartFromRegistryElsewhere(t *testing.T) {
+func TestTheStorageOfARegistryGetsNoCredentials(t *testing.T) {
 	server := sources.ServeOCI(t, httptest.NewServer)
 	pushChart(t, server, "1.0.0", chartMediaType)
 	server.Allow, server.Challenge = sources.Basic("bot", "hunter2"), `Basic realm="registry"`
@@ -182,7 +182,7 @@ func TestChartFromRegistryElsewhere(t *testing.T) {
 	}
 }
 
-func TestChartFromRegistryForManyAtOnce(t *testing.T) {
+func TestManyCallersShareTheRequestsToARegistry(t *testing.T) {
 	server := sources.ServeOCI(t, httptest.NewServer)
 	pushChart(t, server, "1.0.0", chartMediaType)
 	for requested, want := range map[string]string{

@@ -62,7 +62,7 @@ func diskOf(stores ...Store) (d *Disk, later func(time.Duration)) {
 	return d, func(by time.Duration) { now = now.Add(by) }
 }
 
-func TestTheChargeOfAFile(t *testing.T) {
+func TestAFileIsChargedByBlocksAndOneMore(t *testing.T) {
 	for name, tc := range map[string]struct{ kib, want int }{
 		"empty": {0, 8}, "less than a block": {1, 8}, "a block": {4, 8}, "more": {5, 9}, "much": {100, 104},
 	} {
@@ -227,7 +227,7 @@ func TestDownloadsForNoTenantAreNotMetered(t *testing.T) {
 	(*Disk)(nil).Claim("acme", "a")
 }
 
-func TestTheLimitsOfATenant(t *testing.T) {
+func TestATenantBeyondItsLimitsIsRefused(t *testing.T) {
 	const refusedFiles = "the sources of tenant acme are as many files on disk as the limit of 2: remove what is not needed"
 	for name, tc := range map[string]struct {
 		files  []int

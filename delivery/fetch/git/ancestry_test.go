@@ -201,8 +201,8 @@ func TestAncestryAcrossTransportsAndRefs(t *testing.T) {
 	}
 }
 
-// TestAncestryOnAShallowServer uses a server with a shallow repository.
-func TestAncestryOnAShallowServer(t *testing.T) {
+// TestAncestryIsFoundOnAShallowServer uses a server with a shallow repository.
+func TestAncestryIsFoundOnAShallowServer(t *testing.T) {
 	whole := sources.NewGitRepo(t)
 	for i := range 10 {
 		whole.Write("a", fmt.Sprint(i))
@@ -305,9 +305,9 @@ func TestTheEarlierCommitIsFetchedOnlyIfItMayBeNeeded(t *testing.T) {
 	}
 }
 
-// TestARefThatMovesDuringTheComparison gives no answer: what is true of the newer commit may not be said of the fetched one, whose history was
+// TestARefThatMovesDuringTheComparisonGivesNoAnswer: what is true of the newer commit may not be true of the fetched one, whose history was
 // rewritten.
-func TestARefThatMovesDuringTheComparison(t *testing.T) {
+func TestARefThatMovesDuringTheComparisonGivesNoAnswer(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	first := repo.Push("first")
 	repo.Push("second")

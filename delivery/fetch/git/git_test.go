@@ -250,7 +250,7 @@ func TestFetchCommitTheServerDoesNotServeByHash(t *testing.T) {
 	sources.WantError(t, err, failure.ErrNotFound, "is in none of the branches")
 }
 
-func TestFetchFromManyAtOnce(t *testing.T) {
+func TestManyFetchesAtOnceReadWholeCommits(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	for i := range 30 {
 		repo.Write(fmt.Sprintf("d%d/f", i), fmt.Sprint(i))

@@ -99,7 +99,7 @@ func TestMissingRefsAreNamed(t *testing.T) {
 	sources.WantError(t, err, failure.ErrNotFound, "there is no Git repository at this URL")
 }
 
-func TestFetchFromAServerWithoutGit(t *testing.T) {
+func TestAServerThatIsNoGitServerIsExplained(t *testing.T) {
 	const secret = "hunter2"
 	pack := func(line string) string { return fmt.Sprintf("%04x%s", len(line)+4, line) }
 	cases := map[string]struct {
@@ -146,7 +146,7 @@ func wantTransient(t *testing.T, err error) {
 	}
 }
 
-func TestFetchFromServerThatHangs(t *testing.T) {
+func TestAServerThatHangsIsGivenUp(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

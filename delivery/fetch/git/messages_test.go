@@ -13,9 +13,9 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// TestTheMessagesOfTheLastCommits are read up to a commit, or a number of them, from a server that leaves out their files and from one that does
+// TestTheMessagesOfTheLastCommitsAreReadUpToALimit, or up to a commit, from a server that leaves out their files and from one that does
 // not.
-func TestTheMessagesOfTheLastCommits(t *testing.T) {
+func TestTheMessagesOfTheLastCommitsAreReadUpToALimit(t *testing.T) {
 	for name, filter := range map[string]string{"with files": "false", "without files": "true"} {
 		t.Run(name, func(t *testing.T) {
 			repo := pushable(t)

@@ -275,7 +275,7 @@ func TestAFailedSSHConnectionIsExplained(t *testing.T) {
 	}
 }
 
-func TestPathsInTheCommandOfAnSSHServer(t *testing.T) {
+func TestPathsAreQuotedForAnSSHServer(t *testing.T) {
 	for path, want := range map[string]string{"/a.git": "'/a.git'", "/a b": "'/a b'", "/a'b": `'/a'\''b'`, "/a!b": `'/a'\!'b'`, "/$(x)": "'/$(x)'"} {
 		if got := shellQuote(path); got != want {
 			t.Errorf("%s becomes %s, want %s", path, got, want)
@@ -325,7 +325,7 @@ func TestARefNamesTheCommitToFetch(t *testing.T) {
 	}
 }
 
-func TestCommitsOfAStoreOnDisk(t *testing.T) {
+func TestCommitsOfAStoreAreReadAsTheyWereWritten(t *testing.T) {
 	dir := t.TempDir()
 	if got := readCommits(dir); got != nil {
 		t.Errorf("of no file: %v", got)

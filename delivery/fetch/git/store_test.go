@@ -188,7 +188,7 @@ func TestAFetchContinuesFromTheFilesOfAKilledOne(t *testing.T) {
 	}
 }
 
-func TestFetchToAFullDisk(t *testing.T) {
+func TestAFullDiskFailsAFetch(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
 		t.Skip("needs to mount a small file system: ", err)

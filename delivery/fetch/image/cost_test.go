@@ -12,8 +12,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// TestTheCostOfAPattern is the length of its program, with repetitions written out.
-func TestTheCostOfAPattern(t *testing.T) {
+// TestTheCostOfAPatternCountsItsRepetitions: it is the length of the compiled pattern, with repetitions written out.
+func TestTheCostOfAPatternCountsItsRepetitions(t *testing.T) {
 	for pattern, want := range map[string]int{
 		"a": 1, "abc": 3, "a*": 2, "a{5}": 10, "a{2,}": 4, "(ab){3}": 12, "(a{3}){4}": 32, "ab|c.": 6,
 		strings.Repeat("a", maxPatternCost): maxPatternCost,
@@ -54,7 +54,7 @@ func TestCostlyPatternsRunInAProcessOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestTheIntervalOfAPolicy(t *testing.T) {
+func TestAPolicyWithoutAnIntervalHasTheDefault(t *testing.T) {
 	if got := PolicyInterval(&v1alpha1.ImagePolicy{}); got != policyInterval {
 		t.Errorf("the default is %s, want %s", got, policyInterval)
 	}

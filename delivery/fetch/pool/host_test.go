@@ -23,7 +23,7 @@ func try(h *host, source string, reach Reach, at time.Time) {
 	h.learn(r, reach, at)
 }
 
-func TestFailuresThatOpenTheCircuitBreakerOfAHost(t *testing.T) {
+func TestOnlyUnansweredAttemptsOpenTheCircuitBreaker(t *testing.T) {
 	type attempt struct {
 		source string
 		reach  Reach

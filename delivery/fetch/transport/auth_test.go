@@ -221,7 +221,7 @@ func clientCertificate(t *testing.T) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-func TestTheKeysOfASecretThatBelongTogether(t *testing.T) {
+func TestKeysOfASecretThatBelongTogetherAreNeededTogether(t *testing.T) {
 	certificate, key := clientCertificate(t)
 	other, _ := clientCertificate(t)
 	_, secret, err := ed25519.GenerateKey(rand.Reader)

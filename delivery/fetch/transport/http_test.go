@@ -57,7 +57,7 @@ func TestHostsThatDoNotSayWhetherSomethingExistsAreNamedAsSuch(t *testing.T) {
 	}
 }
 
-func TestTheHostsThatRevealNothing(t *testing.T) {
+func TestAMessageSaysThatAHostRevealsNothing(t *testing.T) {
 	for _, host := range strings.Fields("github.com gitlab.com bitbucket.org codeberg.org dev.azure.com ghcr.io quay.io registry.gitlab.com registry-1.docker.io index.docker.io") {
 		if got := wanted(host, "chart"); got != host+" has no chart at this URL, or it needs credentials; the host does not say which" {
 			t.Errorf("got %q", got)

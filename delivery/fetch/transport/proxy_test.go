@@ -13,11 +13,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-// wantedProxy is set in a process of TestAProxyOfTheEnvironment: the address that is dialed instead of the server's.
+// wantedProxy is set in a process of TestRequestsGoThroughTheProxyOfTheEnvironment: the address that is dialed instead of the server's.
 const wantedProxy = "KUBEOP_TEST_PROXY"
 
-// TestAProxyOfTheEnvironment runs itself once for each proxy, because net/http reads the environment once in a process.
-func TestAProxyOfTheEnvironment(t *testing.T) {
+// TestRequestsGoThroughTheProxyOfTheEnvironment runs itself once for each proxy, because net/http reads the environment once in a process.
+func TestRequestsGoThroughTheProxyOfTheEnvironment(t *testing.T) {
 	if want := os.Getenv(wantedProxy); want != "" {
 		requestsThrough(t, want)
 		return
@@ -26,7 +26,7 @@ func TestAProxyOfTheEnvironment(t *testing.T) {
 		"http://proxy.example:3128": "proxy.example:3128", "http://proxy.example": "proxy.example:80", "https://proxy.example": "proxy.example:443",
 		"socks5://proxy.example": "proxy.example:1080", "SOCKS5H://proxy.example": "proxy.example:1080", "http://10.0.0.3:8080": "10.0.0.3:8080",
 	} {
-		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProxyOfTheEnvironment$")
+		command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRequestsGoThroughTheProxyOfTheEnvironment$")
 		for _, variable := range os.Environ() {
 			if !strings.Contains(strings.ToLower(variable[:strings.Index(variable, "=")]), "proxy") {
 				command.Env = append(command.Env, variable)

@@ -22,8 +22,8 @@ func ignoring(patterns string, files int, name string) map[string]string {
 	return chart
 }
 
-// TestPatternsThatTakeTooMuch: what a tenant has matched is bounded before it is.
-func TestPatternsThatTakeTooMuch(t *testing.T) {
+// TestPatternsThatTakeTooMuchAreRefused before they are matched.
+func TestPatternsThatTakeTooMuchAreRefused(t *testing.T) {
 	stars := strings.Repeat(strings.Repeat("*a", 100)+"b\n", 300)
 	name := strings.Repeat("a", 200)
 	for title, test := range map[string]struct {

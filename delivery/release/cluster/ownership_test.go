@@ -11,8 +11,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/manifest"
 )
 
-// TestTheOwnerOfALeftoverHook tells apart what hooks of apps of one name left, in the cluster as in a namespace.
-func TestTheOwnerOfALeftoverHook(t *testing.T) {
+// TestALeftoverHookBelongsToItsTenant, in the cluster as in a namespace, also if apps have the same name.
+func TestALeftoverHookBelongsToItsTenant(t *testing.T) {
 	for name, c := range map[string]struct {
 		namespace, tenant string
 		left              bool

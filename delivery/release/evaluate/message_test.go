@@ -92,7 +92,7 @@ func zipped(t *testing.T, text []byte) []byte {
 	return packed.Bytes()
 }
 
-func TestTheClassesOfAFailure(t *testing.T) {
+func TestAFailureKeepsItsClassBetweenProcesses(t *testing.T) {
 	away := errors.New("away")
 	for name, c := range map[string]struct {
 		out     Output

@@ -199,7 +199,7 @@ func TestVolumesOfOneNodeHaveOnePod(t *testing.T) {
 	expect(t, checked(Settings{}, func(a *v1alpha1.App) { a.Spec.MovedFrom = &v1alpha1.MovedFrom{App: "old"} }), "")
 }
 
-func TestTheClaimOfAVolume(t *testing.T) {
+func TestAVolumeNamesItsClaim(t *testing.T) {
 	size := resource.MustParse("1Gi")
 	app, moved := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	moved.Spec.MovedFrom = &v1alpha1.MovedFrom{App: "old"}

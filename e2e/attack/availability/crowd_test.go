@@ -124,8 +124,8 @@ const (
 	floodConnections = 50
 )
 
-// TestAFloodOfThePushHook calls the hook without a key, and with the caller's own key, while another tenant pushes.
-func TestAFloodOfThePushHook(t *testing.T) {
+// TestAFloodOfThePushHookDelaysNoOtherTenant calls the hook without a key, and with the caller's own key, while another tenant pushes.
+func TestAFloodOfThePushHookDelaysNoOtherTenant(t *testing.T) {
 	control := working(t)
 	alpha := attackers[0]
 	key, err := platform.Kubectl(t.Context(), "get", "secret", alpha.name+"-hook", "-n", stage.Namespace, "-o", "go-template={{.data.token | base64decode}}")

@@ -27,7 +27,7 @@ func TestTokensAreRandomAndRecognized(t *testing.T) {
 	}
 }
 
-func TestTheIssuerOfAJWT(t *testing.T) {
+func TestTheIssuerIsReadFromTheClaimOfAJWT(t *testing.T) {
 	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 	jwt := func(payload string) string { return part(`{"alg":"RS256"}`) + "." + part(payload) + ".c2ln" }
 	inner := jwt(`{"iss":"https://a"}`)

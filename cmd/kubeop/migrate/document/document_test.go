@@ -23,7 +23,7 @@ metadata: {name: web}
 ---
 `
 
-func TestTheDocumentsOfAFolder(t *testing.T) {
+func TestReadFindsTheDocumentsOfAFolder(t *testing.T) {
 	files := fstest.MapFS{
 		"app/two.yaml": {Data: []byte(two)}, "other.yml": {Data: []byte("kind: Service\nmetadata: {name: web}\n")}, "app/values.yaml": {Data: []byte("replicas: 3\n")},
 		"application/x.yaml": {Data: []byte("kind: Service\nmetadata: {name: web}\n")}, "app/sub/y.yaml": {Data: []byte("kind: Service\nmetadata: {name: web}\n")},

@@ -156,7 +156,7 @@ func TestAnErrorOfTheServerIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestTheLimitOfAnIndexInAnotherLayout(t *testing.T) {
+func TestAnIndexInAnotherLayoutHasALimitOfSize(t *testing.T) {
 	at := func(size int) string {
 		const begin, end = "entries: {web: [{version: 1.0.0}]} #", "\n"
 		return begin + strings.Repeat("x", size-len(begin)-len(end)) + end
