@@ -172,7 +172,7 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 	made.broken = policy.Judge(objects, s.Guardrails, a.sources.Unsigned(s.App), s.Usual)
 	err = policy.Join(err, policy.Refusal(made.broken))
 	made.filled = podsecurity.Fill(objects, s.Fill)
-	// One refusal says everything, so that one push can mend it.
+	// One refusal lists all faults, so that one push can correct them.
 	judge := podsecurity.Judge{Level: s.PodSecurity, Version: a.podSecurity, Tenant: s.Owner.Tenant}.Under(s.Guardrails)
 	if err := policy.Join(err, judge.Check(objects)); err != nil && a.tenants.Hosts.Judges(s.Owner.Tenant) {
 		return made, err

@@ -26,7 +26,7 @@ const (
 	Most = 2000
 	// every is the pause between two checks.
 	every = 10 * time.Second
-	// perNamespace is by how many Events of the whole cluster, for each namespace, the number has to grow before the namespaces are counted.
+	// perNamespace times the number of namespaces is by how many Events the cluster has to grow before the Events of each namespace are counted.
 	// So counting costs at most one request for four new Events.
 	perNamespace = 4
 )

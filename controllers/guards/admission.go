@@ -78,7 +78,7 @@ func readMutating(ctx context.Context, reader client.Reader) (*mutating, error) 
 	return m, nil
 }
 
-// again says who mends what the chart installed.
+// again says in a message who can install the chart's objects again.
 const again = ": an administrator of the cluster installs the chart again"
 
 // unwritten says why the API server does not write what a MutatingAdmissionPolicy writes; "" if it does.

@@ -213,8 +213,8 @@ func (c *Claims) get(ctx context.Context, from client.Reader, name string) (*v1a
 	return claim, nil
 }
 
-// taken says that another project has a name, and names it if it is of the same tenant. A claim of a project that does not exist is left, because an
-// administrator made it or because the namespace of the project is still there; then nobody of a tenant can free the name.
+// taken returns the message that another project has a name. It names the project only if that belongs to the same tenant. If the project does not exist,
+// an administrator made the claim, or the project's namespace still exists: then only administrators can free the name.
 func (c *Claims) taken(ctx context.Context, owner own.Owner, claim *v1alpha1.HostnameClaim, h host) error {
 	gone, err := c.gone(ctx, claim)
 	switch {
@@ -230,7 +230,7 @@ func (c *Claims) taken(ctx context.Context, owner own.Owner, claim *v1alpha1.Hos
 	return h.ofAnother("another tenant has")
 }
 
-// left says that nobody uses a name, and how it becomes free.
+// left returns the message that nobody uses a name, and how it becomes free.
 func (h host) left(why string, claim *v1alpha1.HostnameClaim) error {
 	return h.refused(why, "choose another one in Git, or ask an administrator of the cluster to free it with: kubectl delete hostnameclaim "+claim.Name)
 }
@@ -260,7 +260,7 @@ func (c *Claims) gone(ctx context.Context, claim *v1alpha1.HostnameClaim) (bool,
 	return missing(c.Direct.Get(ctx, project, &v1alpha1.Project{}), claim)
 }
 
-// missing reports whether a read found nothing. claim is the one because of which it was made.
+// missing reports whether a read found nothing. claim is the claim that the read is about.
 func missing(err error, claim *v1alpha1.HostnameClaim) (bool, error) {
 	if err == nil || apierrors.IsNotFound(err) {
 		return err != nil, nil
@@ -268,7 +268,7 @@ func missing(err error, claim *v1alpha1.HostnameClaim) (bool, error) {
 	return false, fmt.Errorf("looking whether project %s is gone: %w", client.ObjectKey{Namespace: v1alpha1.HomeNamespace(claim.Spec.Tenant), Name: claim.Spec.Project}, err)
 }
 
-// room refuses host names that are too many for a project.
+// room returns an error if a project would have too many host names.
 func (c *Claims) room(ctx context.Context, owner own.Owner, missing []host) error {
 	if len(missing) == 0 {
 		return nil
@@ -378,7 +378,7 @@ func (c *Claims) delete(ctx context.Context, claim *v1alpha1.HostnameClaim) erro
 	return nil
 }
 
-// listed returns *Pending until the Guardrails of an app's namespace, in the cache, have all names. There are none for the platform itself.
+// listed returns *Pending until the Guardrails of an app's namespace have all names in the cache. Apps of the platform itself have no Guardrails.
 func (c *Claims) listed(ctx context.Context, owner own.Owner, wanted []host) error {
 	if owner.Tenant == v1alpha1.PlatformTenant || len(wanted) == 0 {
 		return nil

@@ -32,7 +32,7 @@ type Claims struct {
 
 	mu   sync.Mutex
 	apps map[types.NamespacedName]*asking
-	// unused is since when a claim, by its UID, has not been used.
+	// unused has the time since which a claim has not been used, by the UID of the claim.
 	unused map[types.UID]time.Time
 	// looks are the last looks at the objects of namespaces, of those whose projects had names that no app asked for. changed is when an app in a namespace last
 	// changed. began is when the first project was looked at.
@@ -98,7 +98,7 @@ func (c *Claims) await(app types.NamespacedName, claim string) {
 	}
 }
 
-// Delivered reports that the newest objects of an app are all that there is of it. What its earlier objects used is free, if nothing else uses it.
+// Delivered reports that only the newest objects of an app are left in the cluster. Host names of its earlier objects are free, unless others use them.
 func (c *Claims) Delivered(app types.NamespacedName) {
 	c.mu.Lock()
 	a := c.apps[app]

@@ -30,7 +30,7 @@ type record struct {
 	busy bool
 	// tries are the failed attempts to plan a commit, by number.
 	tries map[int]try
-	// troubles are why the Git host does not do what it is asked: by the number of a pull request, or 0 for the list of them.
+	// troubles are the failures of requests to the Git host, by the number of the pull request, or 0 for the list of pull requests.
 	troubles map[int]trouble
 	// answered: the Git host listed pull requests since the start.
 	answered bool

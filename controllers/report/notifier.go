@@ -82,7 +82,7 @@ func (n *Notifier) notifies(tenant string) bool {
 }
 
 // observe records the states of a Tenant's apps. What was so when the operator started counts as sent, except to receivers that keep alerts. A
-// new receiver gets the failures that there are. The lock is held.
+// new receiver gets the present failures. The lock is held.
 func (n *Notifier) observe(tenant *v1alpha1.Tenant, states notice.States) *tenantRecord {
 	a := n.tenants[tenant.Name]
 	first := a == nil || a.uid != tenant.UID

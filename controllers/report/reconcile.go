@@ -179,8 +179,8 @@ func (rec *record) known(commit string) v1alpha1.ReportedStatus {
 	return v1alpha1.ReportedStatus{}
 }
 
-// news reports whether a status says something that the Git host was not told. A commit that failed is not in progress again, and a mere
-// change of the description is sent rarely: of a commit in progress never.
+// news reports whether a status has to be sent to the Git host, because it differs from the last one that was sent. A commit that failed is not reported
+// as in progress again. A change of the description alone is sent rarely, and never for a commit in progress.
 func (rec *record) news(s v1alpha1.ReportedStatus, now time.Time, again *time.Duration) bool {
 	was := rec.known(s.Commit)
 	switch {

@@ -68,8 +68,8 @@ func (i *Images) wanted(namespace string) map[string]bool {
 // ErrFull is wrapped when the apps of a project have more images than a list can have.
 var ErrFull = errors.New("too many images")
 
-// Add adds images to the lists of a namespace. Then the cache has them, or will soon: done is false until it does. Without room for them among those that
-// apps ask for, the error is ErrFull.
+// Add adds images to the lists of a namespace. done is false while the cache does not show them yet. The error is ErrFull if the lists have no room for
+// them beside the images that apps still need.
 func (i *Images) Add(ctx context.Context, namespace string, verified []Verified) (done bool, err error) {
 	live := &v1alpha1.Guardrails{}
 	if err := i.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.GuardrailsName}, live); err != nil {

@@ -39,7 +39,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	tenants map[string]*stored
-	// changed are the tenants that Start must check; signal says that there are some.
+	// changed are the tenants that Start must check; signal wakes Start when a tenant was added.
 	changed map[string]bool
 	signal  chan struct{}
 	wake    func(ctx context.Context, tenant string)

@@ -22,7 +22,8 @@ const (
 // Usual are the cluster's default classes; "" where there is none, or where it is not known.
 type Usual struct {
 	Storage, Ingress, Priority string
-	// NoIngress says that it is known that there is no default IngressClass: an Ingress that names none has none, and each controller that serves such Ingresses serves it.
+	// NoIngress is true if the cluster certainly has no default IngressClass. Then an Ingress that names no class has none, and every controller that
+	// serves Ingresses without a class serves it.
 	NoIngress bool
 }
 

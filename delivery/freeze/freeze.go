@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// administrator is who ends what administrators froze, in the words of package command, which most packages above this one use, too.
+// administrator says in messages who may end a freeze that administrators set. It is the text that package command has; this package does not import it.
 const administrator = "an administrator of the cluster"
 
 // MaxWindows is how many windows of a tenant are evaluated: as many as the Tenant's schema allows.

@@ -78,7 +78,7 @@ func set(root *yaml.Node, t text, field Path, value any) (splice, error) {
 	return insert(t, at, value)
 }
 
-// replace writes a value in the place of another.
+// replace overwrites a value in the text with another one.
 func replace(t text, at place, value any) (splice, error) {
 	old := at.parent.Content[at.index]
 	flow := at.parent.Style&yaml.FlowStyle != 0
@@ -117,7 +117,7 @@ func headerComment(t text, old *yaml.Node, start int) string {
 	return " #" + strings.TrimRight(string(comment), " \t\r")
 }
 
-// rewrite writes a value in the place of another one, whatever that holds.
+// rewrite overwrites a value with another one, also an object or list.
 func rewrite(t text, at place, value any) (splice, error) {
 	old := at.parent.Content[at.index]
 	start, end, err := replaceable(t, at)
@@ -309,8 +309,8 @@ func (t text) block(value any, indent, at int) (string, error) {
 	return strings.Join(lines, t.eol), nil
 }
 
-// quoted returns a value for the encoder, in which texts have quotes that it would write in a way that depends on what follows them, that cannot be read, or that has bytes which no
-// file may hold; and all texts of several lines if so wanted.
+// quoted returns a value for the encoder in which some texts are marked to be quoted: those that the encoder would otherwise write in a form that depends
+// on the text behind them, that cannot be read again, or that has bytes which a file must not have. With lines, texts of several lines are quoted, too.
 func quoted(value any, lines bool) any {
 	switch value := value.(type) {
 	case string:

@@ -1,5 +1,5 @@
-// Package report tells others what became of a commit: the Git host, by the status of the commit. A queue sends what changed, apart from the
-// workers that found it out. Of each key only the newest message is sent. A server that is slow or down delays only the messages to itself.
+// Package report reports the state of commits to Git hosts, as commit statuses. A queue sends the messages, so that no worker waits for a server. Of the
+// messages with one key only the newest is sent. A server that is slow or down delays only the messages to itself.
 package report
 
 import (

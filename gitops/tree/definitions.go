@@ -152,7 +152,7 @@ func (p *pass) readDefinition(kind kindByName, n node, e fs.DirEntry, before *De
 	return d
 }
 
-// unknownPolicy returns the finding that there is no policy of the name that a tenant has at an index.
+// unknownPolicy returns the finding that no policy has the name at an index of a tenant's list of policies.
 func (p *pass) unknownPolicy(t *Tree, tenant *Tenant, at int) document.Finding {
 	file, field, name := layout.Join(tenant.dir, layout.TenantFile), fmt.Sprintf("spec.policies[%d]", at), tenant.policies[at]
 	return document.Finding{File: file, Position: p.read(file).Position(field), Code: code.UnknownPolicy,

@@ -27,7 +27,7 @@ type Preview struct {
 // with its author.
 type Origin struct{ Of, Branch, Revision, Author string }
 
-// Prefix begins what is said about a file of the branch.
+// Prefix is the beginning of messages about a file of the branch.
 func (o *Origin) Prefix() string { return "in branch " + few.Printable(o.Branch) + ": " }
 
 // suffix distinguishes the digests of a preview from those of the same folder in the project itself. An app with other settings is another

@@ -41,7 +41,7 @@ func (p *pass) refuseRegistries(t, before *Tree) {
 	}
 }
 
-// unknownUsers returns the findings that there is no tenant or no policy of a name that a registry has.
+// unknownUsers returns a finding for each tenant and policy that a registry names and that does not exist.
 func (p *pass) unknownUsers(t *Tree, registry *Definition) (found []document.Finding) {
 	add := func(kind, field string, at int, name, hint, instead string, is code.Code) {
 		field = fmt.Sprintf("spec.%s[%d]", field, at)

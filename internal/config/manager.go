@@ -74,7 +74,7 @@ func (s Secret) Format(to fmt.State, _ rune) { _, _ = io.WriteString(to, s.Strin
 // MarshalText hides it from encoders, and so from loggers.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Signing is who signs what callers show besides tokens.
+// Signing configures the signatures of the credentials that callers may use in place of tokens: JWTs and ID tokens.
 type Signing struct {
 	// KeyFile has the key-encryption keys of what the store keeps encrypted, as internal/kms reads them. "": the manager keeps nothing that it would have to encrypt.
 	KeyFile string `env:"KEY_FILE"`

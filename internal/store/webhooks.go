@@ -52,7 +52,8 @@ type Webhook struct {
 // earlier precedes the name of a deleted tenant. No name of a tenant has this character.
 const earlier = "~"
 
-// OfEarlier returns whose the webhooks of a tenant are once another tenant of the same name was created: nobody's, so only administrators see them. They may say that it is the same tenant.
+// OfEarlier returns the owner that webhooks of a deleted tenant get when another tenant of the same name is created. No tenant has this name, so only
+// administrators see them. Administrators may give them to the new tenant.
 func OfEarlier(tenant string) string { return earlier + tenant }
 
 // TenantRef is a Tenant of the cluster. The UID tells it from an earlier one of the same name. The zero TenantRef is the platform.
@@ -64,8 +65,8 @@ type TenantRef struct {
 // TenantName returns the name of the tenant of a webhook, also of an earlier one, "" for the platform.
 func (w *Webhook) TenantName() string { return strings.TrimPrefix(w.Tenant, earlier) }
 
-// IsOf reports whether a webhook is of a tenant, and not of an earlier one of the same name. Of a webhook without TenantUID the times decide, which are of two clocks: one that is older than the
-// tenant, if only by a moment, counts as that of an earlier one.
+// IsOf reports whether a webhook belongs to a tenant, and not to an earlier one of the same name. For a webhook without TenantUID the times of creation
+// decide, although two clocks wrote them: a webhook that is older than the tenant, if only by a moment, belongs to an earlier one.
 func (w *Webhook) IsOf(t TenantRef) bool {
 	if w.TenantUID == "" {
 		return w.Tenant == t.Name && !w.Created.Before(t.Created)
@@ -73,7 +74,7 @@ func (w *Webhook) IsOf(t TenantRef) bool {
 	return w.Tenant == t.Name && w.TenantUID == t.UID
 }
 
-// Enable ends that a webhook is disabled, and gives it to a tenant: its own, or the one that has the name of the earlier tenant that it was of.
+// Enable enables a webhook, and sets its tenant: its own one or, if it belonged to an earlier tenant, the present tenant of that name.
 func (w *Webhook) Enable(t TenantRef) {
 	w.Disabled, w.DisabledReason, w.Tenant, w.TenantUID = false, "", t.Name, t.UID
 }
@@ -95,7 +96,8 @@ type Message struct {
 	ID string
 	// Type is what happened, such as app.healthy.
 	Type string
-	// Tenant is whose it is, "" for the platform's. Webhooks of a tenant get it only if they are of the Tenant with TenantUID, and those without a UID if they are of one with this name.
+	// Tenant is the tenant whose object it is about, "" for an object of the platform. Webhooks of a tenant get it only if they belong to the Tenant with
+	// TenantUID; webhooks without a UID if they belong to a tenant with this name.
 	Tenant, TenantUID string
 	// Object is the object of the event, such as app/acme/shop/web. Messages about one object are sent in order.
 	Object string
@@ -149,11 +151,13 @@ type Outcome struct {
 	// Delivery as it is after the attempt.
 	Delivery
 	Claim string
-	// Expired parks what waits for the webhook since then or longer too, unless it is zero: the webhook has not answered for that long.
+	// Expired, unless zero, parks all messages that have waited for the webhook since then or longer, because the webhook has not answered for that long.
 	Expired time.Time
-	// Held is when the manager could not send the message for reasons of its own, zero if it did. What waits for the webhook is then tried for a day from about that time on.
+	// Held, unless zero, is the time at which the manager could not send the message because of a problem of its own. Messages that wait for the webhook
+	// are then tried for a day from about that time on.
 	Held time.Time
-	// GoneURL is the URL that says that it wants no more messages: the webhook is disabled, with Answer as the reason, if that is still its URL. "" if none says so.
+	// GoneURL, unless "", is the URL whose server answered that it wants no more messages (410). If the webhook still has this URL, it is disabled, with
+	// Answer as the reason.
 	GoneURL string
 }
 

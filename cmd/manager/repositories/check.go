@@ -24,8 +24,8 @@ type refusal struct{ problems []tree.Problem }
 // Error implements error.
 func (r *refusal) Error() string { return r.problems[0].String() }
 
-// check refuses a change after which the file is wrong, or with which something becomes wrong that was not: by the same reading as that of the operator, and of kubeop validate. What
-// is wrong elsewhere is no reason: whoever pushes by hand is not kept from it either.
+// check refuses a change that makes the changed file, or another file, invalid, as the operator and kubeop validate would find. Files that were invalid
+// before do not matter, because they do not prevent a push by hand either.
 func (r *Repositories) check(p *place, before, after *folder.Folder) error {
 	reader, err := r.readerOf(p)
 	if err != nil {

@@ -19,7 +19,7 @@ type Queue struct {
 	Clock clock.PassiveClock
 
 	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
-	// mended has for each App when Retry was last called, and unserved the Apps that wait for the API server to serve a kind.
+	// mended has the time at which Retry was last called for each App. unserved has the Apps that wait until the API server serves a kind.
 	mended, unserved sync.Map
 }
 

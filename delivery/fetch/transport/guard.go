@@ -16,7 +16,7 @@ type guard struct {
 	origin     *url.URL
 	// git sends the headers by which Git hosts distinguish a fetch from a browser.
 	git bool
-	// app issues the token of a GitHub App; nil if the credentials are others.
+	// app issues the token of a GitHub App; nil for other credentials.
 	app *installation
 	// tokens is the registry's token service; nil if the source is not a registry.
 	tokens *TokenService

@@ -34,7 +34,7 @@ import (
 type postRenderers struct {
 	steps  []*postRender
 	common *v1alpha1.CommonMetadata
-	// grown is by how many bytes the steps have enlarged objects.
+	// grown is the number of bytes by which the steps have enlarged objects so far.
 	grown int
 }
 

@@ -88,7 +88,7 @@ type substitution struct {
 	objectset.Set
 	values map[string]string
 	strict bool
-	// room is by how many bytes the texts may still grow.
+	// room is the number of bytes by which the texts may still grow.
 	room int
 }
 

@@ -347,7 +347,7 @@ func (w *Watcher) change(ctx context.Context, s subject, noticed bool) (store.St
 	return c, nil
 }
 
-// tenantUID returns the UID of the tenant of an object, "" if there is no such tenant, and for a tenant.
+// tenantUID returns the UID of the tenant to which an object belongs; "" if that tenant does not exist, or if the object is a tenant itself.
 func (w *Watcher) tenantUID(ctx context.Context, s subject, object client.Object) (string, error) {
 	name, _, _ := s.names()
 	switch o := object.(type) {
@@ -389,7 +389,7 @@ func (w *Watcher) addMessages(ctx context.Context, c *store.StateChange, object 
 			logr.FromContextOrDiscard(ctx).Error(err, "Leaving out a message to webhooks", "object", c.Object)
 			continue
 		}
-		// It waits from now on, whenever it happened.
+		// The message waits from now on, also if the event is older.
 		c.Messages = append(c.Messages, store.Message{ID: id, Type: h.kind, Tenant: h.data.Tenant, TenantUID: h.tenant, Object: c.Object, At: now, Body: body})
 	}
 }

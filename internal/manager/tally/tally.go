@@ -78,7 +78,7 @@ func (m *Minute) Amounts() map[Owner]meter.Amounts {
 type thing struct {
 	owner Owner
 	rates []Rate
-	// since is until when it is in the sums.
+	// since is the time up to which its use is in the sums.
 	since time.Time
 }
 

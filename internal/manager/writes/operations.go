@@ -184,7 +184,7 @@ func (o *Operations) made(ctx context.Context, c Change) (Written, error) {
 	return c.told(written), err
 }
 
-// told is the part of a result that the caller may see.
+// told returns the part of a result that the caller may see.
 func (c Change) told(written Written) Written {
 	written.Request = c.ID
 	if c.DryRun {

@@ -21,13 +21,13 @@ func countWaiting(ctx context.Context, tx *database.Tx, webhook string) (n int, 
 	return n, nil
 }
 
-// How many messages are parked together at most: to make room for one, and because their webhook does not answer.
+// The largest number of messages that one transaction parks: to make room for a new message, and because their webhook does not answer.
 const (
 	parkedForRoom = 100
 	parkedAtOnce  = 1000
 )
 
-// holdEvery is by how much the day is too short, at most, for which a message is tried after it could not be sent.
+// holdEvery is the interval at which hold writes a message again. So the day in which a message is tried may be shorter by at most this time.
 const holdEvery = time.Hour
 
 // parking selects messages that wait for a webhook and are not being sent: the oldest ones.

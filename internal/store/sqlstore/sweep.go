@@ -58,7 +58,7 @@ func (s *Store) sweepWebhooks(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// owned is a webhook of a tenant. gone is since when there is no such Tenant, 0 while there is one.
+// owned is a webhook of a tenant. gone is the time since which the Tenant does not exist, 0 while it exists.
 type owned struct {
 	store.Webhook
 	gone int64
