@@ -1,5 +1,5 @@
 // Package store is the database of the manager: tokens, the code for the first administrator, encrypted keys, the answers for Idempotency-Keys, the
-// audit log, and what apps used. Tenants, projects and apps are never in it, because Git and the cluster have them.
+// audit log, who got kubeconfigs, and what apps used. Tenants, projects and apps are never in it, because Git and the cluster have them.
 package store
 
 import (
@@ -126,9 +126,15 @@ type Audit interface {
 	ListEvents(ctx context.Context, of string, before int64, limit int) ([]Event, error)
 }
 
+// Credentials are who got what to show.
+type Credentials interface {
+	Tokens
+	Kubeconfigs
+}
+
 // Store is a database.
 type Store interface {
-	Tokens
+	Credentials
 	Setup
 	Records
 	Keys

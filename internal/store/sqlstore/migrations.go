@@ -139,4 +139,20 @@ var migrations = [][2]string{
 	) STRICT;`},
 	{"webhook-tenants", `ALTER TABLE webhooks ADD COLUMN tenant_uid TEXT NOT NULL DEFAULT '';
 	ALTER TABLE webhooks ADD COLUMN tenant_gone INTEGER NOT NULL DEFAULT 0;`},
+	{"kubeconfigs", `CREATE TABLE kubeconfigs (
+		id         TEXT PRIMARY KEY,
+		name       TEXT NOT NULL,
+		tenant     TEXT NOT NULL,
+		tenant_uid TEXT NOT NULL,
+		project    TEXT NOT NULL,
+		role       TEXT NOT NULL,
+		secret_uid TEXT NOT NULL,
+		life       INTEGER NOT NULL,
+		created    INTEGER NOT NULL,
+		created_by TEXT NOT NULL,
+		in_groups  TEXT NOT NULL,
+		expires    INTEGER NOT NULL
+	) STRICT;
+	CREATE INDEX kubeconfigs_by_project ON kubeconfigs (tenant, project, id);
+	CREATE INDEX kubeconfigs_by_expiry ON kubeconfigs (expires);`},
 }
