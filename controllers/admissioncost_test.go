@@ -95,7 +95,7 @@ var refusedByEach = map[string]string{
 // unmeasured are the policies for tenants that refuse nothing to an account of a project in this test, and why.
 var unmeasured = map[string]string{
 	"frozen": "the tenant is not frozen", "stopped": "the tenant is not stopped", "home-finalizer": "an account of a project has no rights in the home of its tenant",
-	"job-by-hand": "it is about people",
+	"job-by-hand": "it is about people", "kubeconfig-secret": "it is about the manager",
 }
 
 // TestEveryPolicyForTenantsIsMeasured: make bench-admission has a refusal of each policy for tenants that an account of a project can provoke.

@@ -434,7 +434,7 @@ func TestThePoliciesKnowTheirObjects(t *testing.T) {
 	}
 	for _, name := range []string{
 		"external-service", "foreign-subject", "forged-mark", "platform-identity", "platform-token", "reserved-name",
-		"operator-cluster-roles", "operator-homes", "operator-namespaces",
+		"kubeconfig-secret", "operator-cluster-roles", "operator-homes", "operator-namespaces",
 		"object-size", "grace-period", "priority-class", "platform-object", "home-finalizer", "force-removal", "operator-flow-schemas",
 		"delete-definitions", "delete-tenants", "delete-namespaces", "deletion-marks", "control-plane", "tenant-namespaces",
 	} {

@@ -67,6 +67,9 @@ type Process struct {
 	// Deployment is the name of the operator's own Deployment in its namespace; "" if the operator does not run as one. If the Deployment
 	// is gone or being deleted, kubeop is being uninstalled, and nothing is deleted.
 	Deployment string
+	// ManagerAccount is the name of the service account in its namespace as which the management API gets tokens for the kubeconfigs of people; "" if
+	// people get none.
+	ManagerAccount string
 	// Drain is how long the process waits at its end for running Helm actions; with 0, it does not wait.
 	Drain time.Duration
 }

@@ -153,7 +153,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		Client: mgr.GetClient(), Direct: s.direct, Watch: s.watch, Applier: s.applier, Clients: s.clients, Forget: s.forget,
 		Connections: project.Connections{Admitted: o.Admitted, Networks: s.own, Tier: tier},
 		Steps:       s.steps("project"), Refusals: repositories.Refusals, Quotas: project.Quotas{Kinds: s.kinds, Grants: s.grants, Store: s.store},
-		Promotions: promoter.StatusOf, Hosts: hosts, Registries: s.registries,
+		Promotions: promoter.StatusOf, Hosts: hosts, Grantees: project.Grantees{Registries: s.registries, Manager: types.NamespacedName{Namespace: o.Namespace, Name: o.ManagerAccount}},
 	}
 	registries := &registry.Reconciler{Client: mgr.GetClient(), Secrets: s.registries.Secrets, Steps: s.steps("registry")}
 	apps := app.New(app.Options{

@@ -86,7 +86,7 @@ func renamed(object, app string) string {
 // notByApps are the rules for all tenants that no app can break, and why.
 var notByApps = map[string]string{
 	"ControlPlane": "no app has rights on what it is about", "Endpoints": "no app has rights on them", "Frozen": "of a frozen tenant the operator delivers nothing new",
-	"Stopped": "it is about what Kubernetes' controllers make", "HomeFinalizer": "no app is in the home of a tenant", "JobByHand": "it is about people",
+	"Stopped": "it is about what Kubernetes' controllers make", "HomeFinalizer": "no app is in the home of a tenant", "JobByHand": "it is about people", "KubeconfigSecret": "it is about the manager",
 }
 
 // TestEveryGuardIsTriedWithoutTheOperatorsOwnChecks: among the objects of the test above is at least one for each rule for all tenants and each field of a Policy.

@@ -37,7 +37,7 @@ const (
 // the tenant from changing its namespaces, by whose labels and annotations the others go.
 var rules = []string{
 	"kubeop-control-plane", "kubeop-disruption-budget", "kubeop-events", "kubeop-external-service", "kubeop-foreign-subject", "kubeop-forged-mark", "kubeop-frozen",
-	"kubeop-grace-period", "kubeop-guardrails-present", "kubeop-home-finalizer", "kubeop-ingress-annotation", "kubeop-ingress-path", "kubeop-job-by-hand", "kubeop-network-policies", "kubeop-object-size",
+	"kubeop-grace-period", "kubeop-guardrails-present", "kubeop-home-finalizer", "kubeop-ingress-annotation", "kubeop-ingress-path", "kubeop-job-by-hand", "kubeop-kubeconfig-secret", "kubeop-network-policies", "kubeop-object-size",
 	"kubeop-placement", "kubeop-platform-identity", "kubeop-platform-object", "kubeop-platform-token", "kubeop-priority-class", "kubeop-reserved-name", "kubeop-route-match",
 	"kubeop-stopped", "kubeop-tenant-namespaces", "kubeop-volumes",
 }

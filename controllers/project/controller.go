@@ -5,6 +5,7 @@ package project
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,8 +42,7 @@ type Reconciler struct {
 	Deliveries delivered.Reporter
 	// Hosts has the host names of projects.
 	Hosts *hostclaims.Claims
-	// Registries keep the pull Secrets of projects.
-	Registries *registry.Provider
+	Grantees
 	// Promotions returns the condition about promotions to a project, and what was promoted or is held.
 	Promotions func(*v1alpha1.Project) (step.Note, v1alpha1.PromotionStatus)
 	memory
@@ -60,6 +60,14 @@ type Quotas struct {
 	Kinds  *quota.Kinds
 	Grants *usage.Grants
 	Store  *usage.Store
+}
+
+// Grantees are whom a project lets in, beside its tenant's owners.
+type Grantees struct {
+	// Registries keep the pull Secrets of projects.
+	Registries *registry.Provider
+	// Manager is the service account of the management API, which gets tokens for the kubeconfigs of people; without a name, there are no accounts for people.
+	Manager types.NamespacedName
 }
 
 // Connections are what the connections of projects depend on, and when to look at those again that apps open.

@@ -19,7 +19,7 @@ import (
 // revoke takes away what administrators no longer allow the tenant. It depends on nothing in the tenant's files, and gives nobody anything: the later
 // steps, which may fail for as long as those files make them fail, run also if it fails. Whether access is ready, grant says.
 func (r *Reconciler) revoke(ctx context.Context, s *scope) error {
-	if s.revoked = r.takeAway(ctx, s); s.revoked != nil {
+	if s.revoked = errors.Join(r.expel(ctx, s), r.takeAway(ctx, s)); s.revoked != nil {
 		return step.GoOn(s.revoked)
 	}
 	return step.Skip()
@@ -37,19 +37,20 @@ func (r *Reconciler) takeAway(ctx context.Context, s *scope) (err error) {
 }
 
 // retract is revoke for a project that is being deleted: the tenant decides how long its apps stay, because any of their objects may have a finalizer, and
-// the apps need the other rights to delete their objects. If the tenant is gone, what it may have is unknown, and all stays.
+// the apps need the other rights to delete their objects. If the tenant is gone, what it may have is unknown, and all stays but the accounts of people.
 func (r *Reconciler) retract(ctx context.Context, s *scope) error {
 	if s.ofPlatform() {
 		return nil
 	}
+	expelled := r.expel(ctx, s)
 	s.tenant = &v1alpha1.Tenant{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: tenantOf(s.project)}, s.tenant); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil
+			return expelled
 		}
-		return fmt.Errorf("reading tenant %s: %w", tenantOf(s.project), err)
+		return errors.Join(expelled, fmt.Errorf("reading tenant %s: %w", tenantOf(s.project), err))
 	}
-	return r.takeAway(ctx, s)
+	return errors.Join(expelled, r.takeAway(ctx, s))
 }
 
 // narrowRoles takes the people who are no longer owners out of the bindings of the owners.

@@ -37,8 +37,7 @@ type scope struct {
 	rules   rules
 	bounds
 	counted
-	// revoked is the error of revoke; nil if all was taken away that the tenant may not have any more.
-	revoked error
+	entrance
 	// current reports whether a newer version of the project is refused.
 	current refusal.Report
 	// promotion is what is promoted to the project.
@@ -58,6 +57,14 @@ type counted struct {
 	rest time.Duration
 	// delivered is nil before, and while the project is being deleted.
 	delivered *delivered.Report
+}
+
+// entrance is what is known of who gets in.
+type entrance struct {
+	// revoked is the error of revoke; nil if all was taken away that the tenant may not have any more.
+	revoked error
+	// widened is the name of a RoleBinding because of which people get no kubeconfigs, set by grant; "" for none.
+	widened string
 }
 
 // bounds is what is to be said about the quota and the limits, set by guard.
@@ -138,6 +145,10 @@ func (s *scope) Summary() string {
 	}
 	if s.lowered {
 		summary += fmt.Sprintf("; its quota lets fewer objects be made than usual, because those of tenant %s are near spec.limits.%s of the Tenant", s.tenant.Name, budget.StoreBytes.Name)
+	}
+	if s.widened != "" {
+		summary += fmt.Sprintf("; nobody gets a kubeconfig by the management API, because RoleBinding %s gives rights to all service accounts of the namespace: whoever has it in an app lets it name the accounts of the app",
+			s.widened)
 	}
 	if s.excess != "" {
 		summary += fmt.Sprintf("; it uses more than its quota: %s; nothing is deleted, and nothing more of it is admitted", s.excess)

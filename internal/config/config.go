@@ -63,6 +63,8 @@ type Process struct {
 	// Deployment is the name of the operator's Deployment there. While that is being deleted or does not exist, the operator removes
 	// nothing. "" means that the operator does not run in a Deployment.
 	Deployment string `env:"OPERATOR_DEPLOYMENT"`
+	// ManagerAccount is the name of the management API's service account there, which gets tokens for the kubeconfigs of people. "" means that people get none.
+	ManagerAccount string `env:"MANAGER_ACCOUNT"`
 	// Service is the host name of the operator's Service, such as kubeop.kubeop-system.svc. URLs of tenants may not reach it.
 	Service string `env:"OPERATOR_SERVICE"`
 	// Concurrency is how many objects of each kind are reconciled at once for one tenant. For all tenants together it is twice as many.

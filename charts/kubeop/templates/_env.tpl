@@ -39,6 +39,9 @@
 {{- with .Values.fluxArtifactHosts }}
 - {name: FLUX_ARTIFACT_HOSTS, value: {{ join "," . | quote }}}
 {{- end }}
+{{- if and .Values.manager.enabled .Values.manager.kubeconfigs.enabled }}
+- {name: MANAGER_ACCOUNT, value: {{ printf "%s-manager" .Release.Name | quote }}}
+{{- end }}
 - {name: PLATFORM_APPS, value: {{ .Values.platformApps | quote }}}
 - {name: GATEWAY, value: {{ .Values.gateway | quote }}}
 - {name: INGRESS_CLASS, value: {{ .Values.ingressClassName | quote }}}
