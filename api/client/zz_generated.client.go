@@ -76,9 +76,30 @@ const (
 
 // Defines values for JwtInputBodyRole.
 const (
-	Deploy JwtInputBodyRole = "deploy"
-	Edit   JwtInputBodyRole = "edit"
-	View   JwtInputBodyRole = "view"
+	JwtInputBodyRoleDeploy JwtInputBodyRole = "deploy"
+	JwtInputBodyRoleEdit   JwtInputBodyRole = "edit"
+	JwtInputBodyRoleView   JwtInputBodyRole = "view"
+)
+
+// Defines values for KubeconfigRole.
+const (
+	KubeconfigRoleAdmin KubeconfigRole = "admin"
+	KubeconfigRoleEdit  KubeconfigRole = "edit"
+	KubeconfigRoleView  KubeconfigRole = "view"
+)
+
+// Defines values for KubeconfigInputBodyRole.
+const (
+	KubeconfigInputBodyRoleAdmin KubeconfigInputBodyRole = "admin"
+	KubeconfigInputBodyRoleEdit  KubeconfigInputBodyRole = "edit"
+	KubeconfigInputBodyRoleView  KubeconfigInputBodyRole = "view"
+)
+
+// Defines values for KubeconfigTokenRole.
+const (
+	KubeconfigTokenRoleAdmin KubeconfigTokenRole = "admin"
+	KubeconfigTokenRoleEdit  KubeconfigTokenRole = "edit"
+	KubeconfigTokenRoleView  KubeconfigTokenRole = "view"
 )
 
 // Defines values for PlannedObjectAction.
@@ -138,6 +159,13 @@ const (
 	WebhookDeliveryStateDelivered WebhookDeliveryState = "delivered"
 	WebhookDeliveryStateParked    WebhookDeliveryState = "parked"
 	WebhookDeliveryStateWaiting   WebhookDeliveryState = "waiting"
+)
+
+// Defines values for GetKubeconfigParamsRole.
+const (
+	GetKubeconfigParamsRoleAdmin GetKubeconfigParamsRole = "admin"
+	GetKubeconfigParamsRoleEdit  GetKubeconfigParamsRole = "edit"
+	GetKubeconfigParamsRoleView  GetKubeconfigParamsRole = "view"
 )
 
 // Defines values for ListUsageParamsStep.
@@ -546,6 +574,76 @@ type KeySet struct {
 	Keys []JWK `json:"keys"`
 }
 
+// Kubeconfig defines model for Kubeconfig.
+type Kubeconfig struct {
+	Created time.Time `json:"created"`
+
+	// CreatedBy The id of the caller who got it.
+	CreatedBy string `json:"createdBy"`
+
+	// Expires When its last token ends.
+	Expires time.Time      `json:"expires"`
+	ID      string         `json:"id"`
+	Name    string         `json:"name,omitempty,omitzero"`
+	Project string         `json:"project"`
+	Role    KubeconfigRole `json:"role"`
+	Tenant  string         `json:"tenant"`
+}
+
+// KubeconfigRole defines model for Kubeconfig.Role.
+type KubeconfigRole string
+
+// KubeconfigFile defines model for KubeconfigFile.
+type KubeconfigFile struct {
+	// Contexts The names of the contexts: tenant/project.
+	Contexts []string `json:"contexts"`
+
+	// Kubeconfig The kubeconfig, in YAML. It has no secret.
+	Kubeconfig string `json:"kubeconfig"`
+}
+
+// KubeconfigInputBody defines model for KubeconfigInputBody.
+type KubeconfigInputBody struct {
+	// Name What it is for.
+	Name string `json:"name,omitempty,omitzero"`
+
+	// Role What it may in the project, as the owners of a tenant with this role.
+	Role KubeconfigInputBodyRole `json:"role"`
+
+	// TTL How long its token is valid, from 10m to 24h. Default: 1h. The answer has when it ends, which may be earlier.
+	//
+	// Examples: 8h
+	TTL string `json:"ttl,omitempty,omitzero"`
+}
+
+// KubeconfigInputBodyRole What it may in the project, as the owners of a tenant with this role.
+type KubeconfigInputBodyRole string
+
+// KubeconfigToken defines model for KubeconfigToken.
+type KubeconfigToken struct {
+	Created time.Time `json:"created"`
+
+	// CreatedBy The id of the caller who got it.
+	CreatedBy string `json:"createdBy"`
+
+	// Expires When its last token ends.
+	Expires time.Time `json:"expires"`
+	ID      string    `json:"id"`
+
+	// Kubeconfig A kubeconfig with this token, in YAML.
+	Kubeconfig string              `json:"kubeconfig"`
+	Name       string              `json:"name,omitempty,omitzero"`
+	Project    string              `json:"project"`
+	Role       KubeconfigTokenRole `json:"role"`
+	Tenant     string              `json:"tenant"`
+
+	// Token The token. It is shown only here, and the manager does not keep it.
+	Token string `json:"token"`
+}
+
+// KubeconfigTokenRole defines model for KubeconfigToken.Role.
+type KubeconfigTokenRole string
+
 // ListApp defines model for ListApp.
 type ListApp struct {
 	Items []App `json:"items"`
@@ -557,6 +655,14 @@ type ListApp struct {
 // ListEvent defines model for ListEvent.
 type ListEvent struct {
 	Items []Event `json:"items"`
+
+	// Next The cursor of the next page. It is not there on the last page.
+	Next string `json:"next,omitempty,omitzero"`
+}
+
+// ListKubeconfig defines model for ListKubeconfig.
+type ListKubeconfig struct {
+	Items []Kubeconfig `json:"items"`
 
 	// Next The cursor of the next page. It is not there on the last page.
 	Next string `json:"next,omitempty,omitzero"`
@@ -1139,6 +1245,18 @@ type ExportAuditParams struct {
 	Since int64 `form:"since,omitempty" json:"since,omitempty,omitzero"`
 }
 
+// GetKubeconfigParams defines parameters for GetKubeconfig.
+type GetKubeconfigParams struct {
+	// Tenant Only the projects of this tenant.
+	Tenant string `form:"tenant,omitempty" json:"tenant,omitempty,omitzero"`
+
+	// Role The role in each project. Default: the highest that the caller may have there. Projects in which it may not are left out.
+	Role GetKubeconfigParamsRole `form:"role,omitempty" json:"role,omitempty,omitzero"`
+}
+
+// GetKubeconfigParamsRole defines parameters for GetKubeconfig.
+type GetKubeconfigParamsRole string
+
 // ListProjectsParams defines parameters for ListProjects.
 type ListProjectsParams struct {
 	// Limit How many items to answer at most.
@@ -1200,6 +1318,15 @@ type ReplaceProjectParams struct {
 type GetProjectFileParams struct {
 	// IfNoneMatch ETags of answers that the caller has. If it is one of these, the answer is 304 without a body.
 	IfNoneMatch string `json:"If-None-Match,omitempty,omitzero"`
+}
+
+// ListKubeconfigsParams defines parameters for ListKubeconfigs.
+type ListKubeconfigsParams struct {
+	// Limit How many items to answer at most.
+	Limit int64 `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+
+	// Cursor The field next of the page before.
+	Cursor string `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 }
 
 // ListTenantsParams defines parameters for ListTenants.
@@ -1394,6 +1521,9 @@ type ReplaceProjectJSONRequestBody = ObjectSpec
 // CreateJWTJSONRequestBody defines body for CreateJWT for application/json ContentType.
 type CreateJWTJSONRequestBody = JwtInputBody
 
+// CreateKubeconfigJSONRequestBody defines body for CreateKubeconfig for application/json ContentType.
+type CreateKubeconfigJSONRequestBody = KubeconfigInputBody
+
 // ClaimSetupJSONRequestBody defines body for ClaimSetup for application/json ContentType.
 type ClaimSetupJSONRequestBody = ClaimInputBody
 
@@ -1574,6 +1704,14 @@ func (c *Client) GetCaller(ctx context.Context) (*Answer[Token], error) {
 	return send[Token](ctx, r)
 }
 
+// GetKubeconfig calls GET /v1/kubeconfig: One kubeconfig with a context for each project of the caller, without a token: the program kubeop gets them.
+func (c *Client) GetKubeconfig(ctx context.Context, params GetKubeconfigParams) (*Answer[KubeconfigFile], error) {
+	r := c.request(http.MethodGet, "/v1/kubeconfig").
+		query("tenant", params.Tenant).
+		query("role", params.Role)
+	return send[KubeconfigFile](ctx, r)
+}
+
 // ListProjects calls GET /v1/projects/{tenant}: The projects of a tenant that the caller may see, by name.
 func (c *Client) ListProjects(ctx context.Context, tenant string, params ListProjectsParams) (*Answer[ListProject], error) {
 	r := c.request(http.MethodGet, fmt.Sprintf("/v1/projects/%s", url.PathEscape(tenant))).
@@ -1655,6 +1793,33 @@ func (c *Client) CreateJWT(ctx context.Context, tenant string, project string, b
 	r := c.request(http.MethodPost, fmt.Sprintf("/v1/projects/%s/%s/jwt", url.PathEscape(tenant), url.PathEscape(project))).
 		json(body)
 	return send[JWT](ctx, r)
+}
+
+// ListKubeconfigs calls GET /v1/projects/{tenant}/{project}/kubeconfigs: The kubeconfigs of a project, by id, until they end: those of the caller, for its administrators those of all.
+func (c *Client) ListKubeconfigs(ctx context.Context, tenant string, project string, params ListKubeconfigsParams) (*Answer[ListKubeconfig], error) {
+	r := c.request(http.MethodGet, fmt.Sprintf("/v1/projects/%s/%s/kubeconfigs", url.PathEscape(tenant), url.PathEscape(project))).
+		query("limit", params.Limit).
+		query("cursor", params.Cursor)
+	return send[ListKubeconfig](ctx, r)
+}
+
+// CreateKubeconfig calls POST /v1/projects/{tenant}/{project}/kubeconfigs: A kubeconfig for a project, with a token that is valid for a short time.
+func (c *Client) CreateKubeconfig(ctx context.Context, tenant string, project string, body CreateKubeconfigJSONRequestBody) (*Answer[KubeconfigToken], error) {
+	r := c.request(http.MethodPost, fmt.Sprintf("/v1/projects/%s/%s/kubeconfigs", url.PathEscape(tenant), url.PathEscape(project))).
+		json(body)
+	return send[KubeconfigToken](ctx, r)
+}
+
+// DeleteKubeconfig calls DELETE /v1/projects/{tenant}/{project}/kubeconfigs/{id}: Revoke all tokens of a kubeconfig.
+func (c *Client) DeleteKubeconfig(ctx context.Context, tenant string, project string, id string) (*Answer[struct{}], error) {
+	r := c.request(http.MethodDelete, fmt.Sprintf("/v1/projects/%s/%s/kubeconfigs/%s", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(id)))
+	return send[struct{}](ctx, r)
+}
+
+// RenewKubeconfig calls POST /v1/projects/{tenant}/{project}/kubeconfigs/{id}/token: The next token of a kubeconfig that has not ended.
+func (c *Client) RenewKubeconfig(ctx context.Context, tenant string, project string, id string) (*Answer[KubeconfigToken], error) {
+	r := c.request(http.MethodPost, fmt.Sprintf("/v1/projects/%s/%s/kubeconfigs/%s/token", url.PathEscape(tenant), url.PathEscape(project), url.PathEscape(id)))
+	return send[KubeconfigToken](ctx, r)
 }
 
 // ClaimSetup calls POST /v1/setup: The token of the first administrator, for the code that the manager printed.

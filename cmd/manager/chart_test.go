@@ -200,6 +200,45 @@ func TestTheChartLetsTheManagerMeasureOnlyIfItIsTold(t *testing.T) {
 	}
 }
 
+// TestTheChartLetsTheManagerGiveKubeconfigs: only if it is enabled, knows where people reach the API server, and the policies limit what they may.
+func TestTheChartLetsTheManagerGiveKubeconfigs(t *testing.T) {
+	const values = "manager: {enabled: true, plainHTTP: true, kubeconfigs: {enabled: true}, kubernetes: {url: 'https://k.example.com:6443'}}"
+	rendered := render(t, values)
+	spec := decode[appsv1.Deployment](t, rendered, "Deployment").Spec.Template.Spec
+	for _, v := range spec.Containers[0].Env {
+		t.Setenv(v.Name, v.Value)
+	}
+	c, err := config.LoadManager(t.Context())
+	if err != nil || c.KubeconfigServer != "https://k.example.com:6443" || c.KubeconfigCAFile != "/kubernetes/ca.crt" {
+		t.Errorf("%v: the manager reads %+v", err, c.Kubeconfigs)
+	}
+	mounted := func(v corev1.Volume) bool {
+		return v.Name == "kubernetes" && v.ConfigMap.Name == "kube-root-ca.crt"
+	}
+	if !slices.ContainsFunc(spec.Volumes, mounted) {
+		t.Errorf("the volumes are %+v", spec.Volumes)
+	}
+	_, role, _ := strings.Cut(rendered, "\n  name: kubeop-manager-kubeconfigs\n")
+	if role, _, _ = strings.Cut(role, "\n---\n"); !strings.Contains(role, "resourceNames: [kubeop-access-view, kubeop-access-edit, kubeop-access-admin]") || strings.Contains(role, "get") || strings.Contains(role, "list") {
+		t.Errorf("the role is %s", role)
+	}
+	if public := render(t, strings.Replace(values, "6443'}", "6443', caConfigMap: ''}", 1)); strings.Contains(public, "KUBECONFIG_CA_FILE") || strings.Contains(public, "name: kubernetes") {
+		t.Errorf("with a public certificate:\n%s", public)
+	}
+	for text, want := range map[string]string{
+		strings.Replace(values, "kubernetes: {url: 'https://k.example.com:6443'}", "", 1):     "needs manager.kubernetes.url",
+		strings.Replace(values, "https://k.example.com:6443", "http://k.example.com:6443", 1): "manager/kubernetes/url",
+		values + "\nadmissionPolicies: {enabled: false}":                                      "needs admissionPolicies.enabled",
+	} {
+		if got := render(t, text); !strings.Contains(got, want) {
+			t.Errorf("%s:\n%.500s", text, got)
+		}
+	}
+	if off := render(t, "manager: {enabled: true, plainHTTP: true}"); strings.Contains(off, "KUBECONFIG") || strings.Contains(off, "serviceaccounts") {
+		t.Errorf("without the setting:\n%s", off)
+	}
+}
+
 // TestWhatIsFetchedFitsIntoItsFolder: a pod whose folder is too large would be evicted.
 func TestWhatIsFetchedFitsIntoItsFolder(t *testing.T) {
 	limits := openGit(t.TempDir(), nil).Disk.Limits

@@ -57,6 +57,7 @@ func (m *manager) parts() []part {
 		{"sweep of the store", m.sweepStore, "sweep", afterAPI, optional},
 		{"changes for webhooks", m.hooks.watching(), "webhooks", atStop, optional},
 		{"messages to webhooks", withLogger("webhooks", m.hooks.sending()), "", atStop, optional},
+		{"sweep of kubeconfigs", m.sweepingKubeconfigs(), "kubeconfigs", afterAPI, optional},
 		{"usage of apps", m.measuring(), "usage", afterAPI, optional},
 		{"keys that sign JWTs", withLogger("signing", m.signing.Run), "", afterAPI, optional},
 		{"keys of issuers", withLogger("oidc", m.issuers.Run), "", afterAPI, optional},
@@ -69,6 +70,16 @@ func (m *manager) renewal() func(context.Context) error {
 		return nil
 	}
 	return m.certificates.Start
+}
+
+// sweepingKubeconfigs removes the kubeconfigs that ended, if people get any. It does so each minute, because each has a Secret in a project and counts to what the tenant may have.
+func (m *manager) sweepingKubeconfigs() func(context.Context) error {
+	if m.kubeconfigs == nil {
+		return nil
+	}
+	return func(ctx context.Context) error {
+		return every(ctx, time.Minute, "Removing kubeconfigs that ended", m.kubeconfigs.Sweep)
+	}
 }
 
 // measuring measures what apps use, if it is to.
@@ -153,7 +164,12 @@ func (m *manager) offerSetup(ctx context.Context) error {
 
 // hourly runs do every hour, until the context ends. Its errors are logged.
 func hourly(ctx context.Context, what string, do func(context.Context) error) error {
-	again := time.NewTicker(time.Hour)
+	return every(ctx, time.Hour, what, do)
+}
+
+// every is hourly for another time.
+func every(ctx context.Context, interval time.Duration, what string, do func(context.Context) error) error {
+	again := time.NewTicker(interval)
 	defer again.Stop()
 	for {
 		select {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	"github.com/kubeop/kubeop/internal/config"
+	"github.com/kubeop/kubeop/internal/manager/kubeconfigs"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/testenv"
 )
@@ -33,16 +34,17 @@ func TestTheSettingsDecideWhichTasksRunAndWhatEndsThem(t *testing.T) {
 		"sweep of the store until the API ended, led as sweep",
 		"changes for webhooks until it stops, led as webhooks",
 		"messages to webhooks until it stops",
+		"sweep of kubeconfigs until the API ended, led as kubeconfigs",
 		"usage of apps until the API ended, led as usage",
 		"keys that sign JWTs until the API ended",
 		"keys of issuers until the API ended",
 	}
-	least := append(append(append([]string{}, all[:3]...), all[4:6]...), all[9:]...)
+	least := append(append(append([]string{}, all[:3]...), all[4:6]...), all[10:]...)
 	for name, c := range map[string]struct {
 		manager *manager
 		want    []string
 	}{
-		"all":   {&manager{services: &services{cluster: &live.Cluster{}, hooks: &hooks{}}, certificates: &certwatcher.CertWatcher{}, config: &config.Manager{Storage: config.Storage{UsageCluster: "local"}}}, all},
+		"all":   {&manager{services: &services{cluster: &live.Cluster{}, hooks: &hooks{}, kubeconfigs: &kubeconfigs.Operations{}}, certificates: &certwatcher.CertWatcher{}, config: &config.Manager{Storage: config.Storage{UsageCluster: "local"}}}, all},
 		"least": {&manager{services: &services{cluster: &live.Cluster{}}, config: &config.Manager{}}, least},
 	} {
 		var got []string

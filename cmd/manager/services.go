@@ -28,6 +28,7 @@ import (
 	"github.com/kubeop/kubeop/internal/fence"
 	"github.com/kubeop/kubeop/internal/kms"
 	"github.com/kubeop/kubeop/internal/manager/api"
+	"github.com/kubeop/kubeop/internal/manager/kubeconfigs"
 	"github.com/kubeop/kubeop/internal/manager/leader"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/oidc"
@@ -48,6 +49,7 @@ type services struct {
 	hooks        *hooks
 	sampler      *sampler.Follower
 	pods         corev1client.PodsGetter
+	kubeconfigs  *kubeconfigs.Operations
 }
 
 // openServices opens the store, and what needs no connection before it is used.
@@ -64,6 +66,10 @@ func openServices(ctx context.Context, c *config.Manager, cluster *rest.Config) 
 	pods, err := corev1client.NewForConfig(forLogs(cluster))
 	if err != nil {
 		return nil, fmt.Errorf("making the client for logs: %w", err)
+	}
+	forPeople, err := openKubeconfigs(c, cluster)
+	if err != nil {
+		return nil, err
 	}
 	written, err := openRepositories(c, cluster, objects)
 	if err != nil {
@@ -83,7 +89,7 @@ func openServices(ctx context.Context, c *config.Manager, cluster *rest.Config) 
 		return nil, errors.Join(err, opened.Close())
 	}
 	return &services{
-		store: opened, cluster: objects, repositories: written, issuers: issuers, hooks: hooks, pods: pods,
+		store: opened, cluster: objects, repositories: written, issuers: issuers, hooks: hooks, pods: pods, kubeconfigs: forPeople,
 		signing: &signing.Keys{Issuer: cmp.Or(c.PublicURL, "kubeop-manager"), File: c.KeyFile, Store: opened, Now: time.Now},
 		sampler: &sampler.Follower{Cluster: c.UsageCluster, Store: opened, Config: cluster, Clocks: fence.SystemClock()},
 		leader:  &leader.Elector{Leads: opened, Log: ctrl.Log.WithName("leader")},
@@ -127,7 +133,8 @@ func (s *services) handler(c *config.Manager, checks *readiness.Checks, registry
 	}
 	return api.New(api.Options{
 		Log: ctrl.Log.WithName("api"), Registry: registry, Checks: checks, Store: s.store, Signing: s.signing, Issuers: s.issuers, Owners: s.cluster.Owners,
-		Live: &live.Operations{Index: s.cluster.Index, Measured: c.UsageCluster, Synced: s.cluster.Synced}, Repositories: s.repositories, Pods: s.pods, Webhooks: s.hooks.api(),
+		Live: &live.Operations{Index: s.cluster.Index, Measured: c.UsageCluster, Synced: s.cluster.Synced}, Repositories: s.repositories, Pods: s.pods,
+		Optional:          api.Optional{Webhooks: s.hooks.api(), Kubeconfigs: s.kubeconfigs},
 		RequestsPerSecond: c.RequestsPerSecond, Burst: c.Burst, Proxies: proxies, Now: time.Now,
 	})
 }

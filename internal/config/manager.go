@@ -22,7 +22,7 @@ const OperationTimeout = 15 * time.Second
 type Manager struct {
 	Logging
 	Signing
-	Receivers
+	Optional
 	// APIAddr serves the management API. HealthAddr serves /healthz, /readyz, /version and /metrics without TLS, for probes and Prometheus.
 	APIAddr    string `env:"API_ADDR, default=:8443"`
 	HealthAddr string `env:"HEALTH_ADDR, default=:8081"`
@@ -84,6 +84,12 @@ type Signing struct {
 	OIDC OIDC `env:"OIDC"`
 }
 
+// Optional is what the manager does only if it is told to.
+type Optional struct {
+	Receivers
+	Kubeconfigs
+}
+
 // Receivers is where the manager sends what happens, to webhooks.
 type Receivers struct {
 	// Webhooks says whether it sends anything.
@@ -92,6 +98,27 @@ type Receivers struct {
 	WebhookAddresses []string `env:"WEBHOOK_ALLOWED_ADDRESSES"`
 	// WebhookPlainHTTP also allows URLs without TLS.
 	WebhookPlainHTTP bool `env:"WEBHOOK_PLAIN_HTTP"`
+}
+
+// Kubeconfigs is how people reach the API server, for kubeconfigs.
+type Kubeconfigs struct {
+	// KubeconfigServer is the URL of the API server for people, without a path. "": they get no kubeconfigs.
+	KubeconfigServer string `env:"KUBECONFIG_SERVER"`
+	// KubeconfigCAFile has the authority of its certificate, in PEM; "" for a public one.
+	KubeconfigCAFile string `env:"KUBECONFIG_CA_FILE"`
+}
+
+func (c *Kubeconfigs) check(publicURL string) error {
+	u, err := url.Parse(c.KubeconfigServer)
+	switch {
+	case c.KubeconfigServer == "":
+		return nil
+	case err != nil, u.Host == "", u.Scheme != "https", u.Path+u.RawQuery+u.Fragment != "", u.User != nil:
+		return fmt.Errorf("KUBECONFIG_SERVER is %q; it may be a URL such as https://kubernetes.example.com:6443, without a path", c.KubeconfigServer)
+	case publicURL == "":
+		return errors.New("KUBECONFIG_SERVER needs PUBLIC_URL, at which kubeconfigs ask for tokens")
+	}
+	return nil
 }
 
 // LoadManager reads and checks the configuration. Errors name the variable and its valid values.
@@ -130,7 +157,7 @@ func (c *Manager) check() error {
 	if c.Webhooks && c.KeyFile == "" {
 		return errors.New("WEBHOOKS needs KEY_FILE, by which the manager encrypts the secrets of webhooks")
 	}
-	return errors.Join(c.checkURL(), c.OIDC.check(c.PublicURL), proxies, allowed, receivers)
+	return errors.Join(c.checkURL(), c.Kubeconfigs.check(c.PublicURL), c.OIDC.check(c.PublicURL), proxies, allowed, receivers)
 }
 
 func (c *Signing) checkURL() error {

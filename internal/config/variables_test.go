@@ -47,12 +47,16 @@ func TestEachVariableOfTheManagerSetsItsField(t *testing.T) {
 		Logging: Logging{LogLevel: "error", LogFormat: "console"}, APIAddr: ":1", HealthAddr: ":2", TLSCertDir: "/certs", DataDir: "/d", Namespace: "ns", AllowedAddresses: []string{"::1"},
 		RequestsPerSecond: 1.5, Burst: 2, TrustedProxies: []string{"10.0.0.1"}, DrainDelay: time.Second, GracefulTimeout: time.Minute,
 		Storage: Storage{DatabaseURL: "postgres://x", CacheDir: "/cache"}, Signing: Signing{KeyFile: "/keys", PublicURL: "https://kubeop.example.com/api"},
-		Receivers: Receivers{Webhooks: true, WebhookAddresses: []string{"10.0.0.5"}, WebhookPlainHTTP: true},
+		Optional: Optional{
+			Receivers:   Receivers{Webhooks: true, WebhookAddresses: []string{"10.0.0.5"}, WebhookPlainHTTP: true},
+			Kubeconfigs: Kubeconfigs{KubeconfigServer: "https://kubernetes.example.com:6443", KubeconfigCAFile: "/ca.crt"},
+		},
 	}
 	for name, value := range map[string]string{
 		"LOG_LEVEL": "error", "LOG_FORMAT": "console", "API_ADDR": ":1", "HEALTH_ADDR": ":2", "TLS_CERT_DIR": "/certs", "DATA_DIR": "/d", "OPERATOR_NAMESPACE": "ns", "ALLOWED_ADDRESSES": "::1",
 		"REQUESTS_PER_SECOND": "1.5", "REQUEST_BURST": "2", "TRUSTED_PROXIES": "10.0.0.1", "DRAIN_DELAY": "1s", "GRACEFUL_TIMEOUT": "1m", "DATABASE_URL": "postgres://x", "CACHE_DIR": "/cache",
 		"KEY_FILE": "/keys", "PUBLIC_URL": "https://kubeop.example.com/api", "OIDC": "", "WEBHOOKS": "true", "WEBHOOK_ALLOWED_ADDRESSES": "10.0.0.5", "WEBHOOK_PLAIN_HTTP": "true",
+		"KUBECONFIG_SERVER": "https://kubernetes.example.com:6443", "KUBECONFIG_CA_FILE": "/ca.crt",
 	} {
 		t.Setenv(name, value)
 	}

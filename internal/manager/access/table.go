@@ -20,10 +20,17 @@ const (
 	Webhooks Resource = "webhooks"
 	Usage    Resource = "usage"
 
+	Kubeconfigs Resource = "kubeconfigs"
+
 	Read   Verb = "read"
 	Create Verb = "create"
 	Update Verb = "update"
 	Delete Verb = "delete"
+
+	// To get a kubeconfig with a role is a right of its own.
+	ActAsView  Verb = "act as view"
+	ActAsEdit  Verb = "act as edit"
+	ActAsAdmin Verb = "act as admin"
 )
 
 // Roles are all roles, in the order of the columns of docs/api/roles.md.
@@ -80,6 +87,14 @@ var table = map[Resource]map[Verb]roles{
 		Create: only(Admin, TenantAdmin),
 		Update: only(Admin, TenantAdmin),
 		Delete: only(Admin, TenantAdmin),
+	},
+	// A kubeconfig is of who got it, who may always read and delete it; these are the rights to those of others.
+	Kubeconfigs: {
+		ActAsView:  only(Roles...),
+		ActAsEdit:  only(Admin, TenantEdit, TenantAdmin, ProjectEdit),
+		ActAsAdmin: only(Admin, TenantAdmin),
+		Read:       only(Admin, TenantAdmin),
+		Delete:     only(Admin, TenantAdmin),
 	},
 	// What the pods of an app write.
 	Logs: {Read: only(Roles...)},

@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/audit"
 	"github.com/kubeop/kubeop/internal/manager/auth"
 	"github.com/kubeop/kubeop/internal/manager/history"
+	"github.com/kubeop/kubeop/internal/manager/kubeconfigs"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/logs"
 	"github.com/kubeop/kubeop/internal/manager/oidc"
@@ -59,13 +60,20 @@ type Options struct {
 	Repositories Repositories
 	// Pods reads the logs of pods. It is nil if the manager may not read them.
 	Pods corev1client.PodsGetter
-	// Webhooks sends messages to webhooks. If it is nil, nothing is sent.
-	Webhooks *webhooks.Operations
+	Optional
 	// RequestsPerSecond and Burst limit the requests of each address, and of each token.
 	RequestsPerSecond float64
 	Burst             int
 	Proxies           request.Proxies
 	Now               func() time.Time
+}
+
+// Optional has what the manager does only if it is told to.
+type Optional struct {
+	// Kubeconfigs gives people tokens for the cluster. If it is nil, they get none.
+	Kubeconfigs *kubeconfigs.Operations
+	// Webhooks sends messages to webhooks. If it is nil, nothing is sent.
+	Webhooks *webhooks.Operations
 }
 
 // Repositories has what all operations need of repositories.
@@ -89,6 +97,7 @@ func New(o Options) (http.Handler, error) {
 	(&tokens.Operations{Store: o.Store, Project: o.Live.Project, Signing: o.Signing, JWTs: tokens.NewJWTLimit(o.Now), Now: o.Now}).Register(operations)
 	audit.Register(operations, o.Store)
 	o.registerWebhooks(operations)
+	o.registerKubeconfigs(operations)
 	o.Live.Register(operations)
 	changes := &writes.Operations{Repositories: o.Repositories, Live: o.Live, Store: o.Store, Now: o.Now}
 	changes.Register(operations)
@@ -117,6 +126,16 @@ func (o Options) registerWebhooks(api huma.API) {
 	}
 	hooks.Store, hooks.Tenant, hooks.Now, hooks.Writes = o.Store, o.Live.TenantRef, o.Now, webhooks.NewLimit(o.Now)
 	hooks.Register(api)
+}
+
+func (o Options) registerKubeconfigs(api huma.API) {
+	of := o.Kubeconfigs
+	if of == nil {
+		of = &kubeconfigs.Operations{}
+	}
+	of.Store, of.Project, of.Tenant, of.Tenants, of.Projects = o.Store, o.Live.Project, o.Live.TenantRef, o.Live.TenantNames, o.Live.ProjectNames
+	of.Grant, of.Now, of.Tokens = o.Owners.Grant, o.Now, kubeconfigs.NewLimits(o.Now)
+	of.Register(api)
 }
 
 // limitTime ends the context of an operation that takes too long.

@@ -43,12 +43,12 @@ func withWebhooks(t *testing.T) *manager {
 	m.Handler, err = New(Options{
 		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, Signing: m.signing, Issuers: m.issuers, Owners: m.owners, RequestsPerSecond: 100_000, Burst: 100_000, Now: func() time.Time { return m.now },
 		Live: &live.Operations{Index: cluster, Synced: func(context.Context) error { return nil }},
-		Webhooks: &webhooks.Operations{KeyFile: file, Check: func(_ context.Context, u *url.URL) error {
+		Optional: Optional{Webhooks: &webhooks.Operations{KeyFile: file, Check: func(_ context.Context, u *url.URL) error {
 			if u.Hostname() == "inside.example.com" {
 				return &outbox.RefusedError{Why: "The host leads elsewhere."}
 			}
 			return nil
-		}},
+		}}},
 	})
 	if err != nil {
 		t.Fatal(err)

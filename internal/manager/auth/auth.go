@@ -36,8 +36,9 @@ type Caller struct {
 	Token store.Token
 	Grant access.Grant
 	again func(context.Context) *problem.Problem
-	// email is empty for programs.
-	email string
+	// email is empty for programs, and so are groups.
+	email  string
+	groups []string
 	// share names the rate limit that the caller shares with others, "" if the caller has its own.
 	share string
 }

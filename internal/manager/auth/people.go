@@ -46,7 +46,7 @@ func (a *Authenticator) ofPerson(ctx context.Context, issuer, text string) (Call
 		}
 		return refused
 	}
-	return Caller{Token: held, Grant: grant, again: again, email: who.Email}, nil
+	return Caller{Token: held, Grant: grant, again: again, email: who.Email, groups: who.Groups}, nil
 }
 
 // Share names the group of callers that share a part of the memory of the manager: the tenant of the caller, or "" for administrators. A caller with
@@ -57,6 +57,9 @@ func (c Caller) Share() string {
 	}
 	return c.Token.Tenant
 }
+
+// Groups returns the groups that the issuer says a person is in, nil for programs.
+func (c Caller) Groups() []string { return c.groups }
 
 // Author returns the name and the address of the caller, as the author of a commit.
 func (c Caller) Author() (name, email string) {

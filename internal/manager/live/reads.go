@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -185,6 +186,26 @@ func (o *Operations) TenantRef(ctx context.Context, name string) (store.TenantRe
 func (o *Operations) Project(ctx context.Context, tenant, name string) error {
 	_, err := o.projectNamed(ctx, access.Projects, tenant, name)
 	return err
+}
+
+// TenantNames returns the names of all tenants, whoever asks.
+func (o *Operations) TenantNames(ctx context.Context) ([]string, error) {
+	return o.names(ctx, allTenants)
+}
+
+// ProjectNames returns the names of the projects of a tenant, whoever asks.
+func (o *Operations) ProjectNames(ctx context.Context, tenant string) ([]string, error) {
+	return o.names(ctx, projectsOf(tenant))
+}
+
+func (o *Operations) names(ctx context.Context, list string) (all []string, err error) {
+	if err := o.ready(ctx); err != nil {
+		return nil, err
+	}
+	for _, item := range o.Index.Page(list, "", math.MaxInt, func(string) bool { return true }) {
+		all = append(all, item.Name)
+	}
+	return all, nil
 }
 
 // Logs returns nil if the caller may read the logs of the app, and otherwise the answer to the request.
