@@ -14,6 +14,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/act"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
+	"github.com/kubeop/kubeop/cmd/kubeop/kubeconfig"
 	"github.com/kubeop/kubeop/cmd/kubeop/migrate"
 	"github.com/kubeop/kubeop/cmd/kubeop/offline"
 	"github.com/kubeop/kubeop/cmd/kubeop/plan"
@@ -59,8 +60,8 @@ func New(c *call.Call) *cobra.Command {
 An app is named TENANT/PROJECT/APP. The tenant and the project can be left out if --tenant and --project, or the namespace of -n or of the
 kubeconfig, name them.
 
-With --server or KUBEOP_SERVER, get, wait and the completion of names read through the management API of a manager, and need no kubeconfig. The
-token is that of KUBEOP_TOKEN, or in the file of KUBEOP_TOKEN_FILE. Other commands need the cluster.
+With --server or KUBEOP_SERVER, get, wait and the completion of names read through the management API of a manager, and need no kubeconfig, and
+kubeconfig writes one. The token is that of KUBEOP_TOKEN, or in the file of KUBEOP_TOKEN_FILE. Other commands need the cluster.
 
 Exit codes: 0 for success, 1 for an error, 2 if differences or problems were found, 3 if something is not ready in time.`,
 		SilenceErrors: true,
@@ -80,7 +81,7 @@ Exit codes: 0 for success, 1 for an error, 2 if differences or problems were fou
 		"offline": {offline.Validate(c), offline.Init(c), offline.Create(c), offline.Set(c), offline.Add(c), offline.Delete(c), offline.Schema(c), offline.Explain(c), migrate.Import(c, offline.Problems)},
 		"plan":    {plan.Command(c), plan.Diff(c)},
 		"act":     {act.Reconcile(c), act.Force(c), act.Reset(c), act.Suspend(c), act.Resume(c), act.Confirm(c), act.Rollback(c), act.Wait(c)},
-		"other":   {versionCommand(c)},
+		"other":   {kubeconfig.Write(c), kubeconfig.Token(c), versionCommand(c)},
 	} {
 		for _, command := range commands {
 			command.GroupID = group

@@ -13,7 +13,6 @@ import (
 
 	"github.com/kubeop/kubeop/api/client"
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/cmd/kubeop/server/credentials"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
 	"github.com/kubeop/kubeop/internal/config"
 )
@@ -31,17 +30,9 @@ type source struct {
 
 // New returns the source that settings name.
 func New(of config.CommandLine, clock clock.Clock) (target.Source, error) {
-	token, err := credentials.Token(of.Token, of.TokenFile)
+	api, _, err := open(of)
 	if err != nil {
 		return nil, err
-	}
-	roots, err := credentials.Roots(of.ServerCA)
-	if err != nil {
-		return nil, err
-	}
-	api, err := client.New(client.Options{Server: of.Server, Token: token, Roots: roots})
-	if err != nil {
-		return nil, fmt.Errorf("--server: %w", err)
 	}
 	return &source{api: api, url: of.Server, clock: clock, definitions: map[string]*apiextensionsv1.CustomResourceDefinition{}}, nil
 }
