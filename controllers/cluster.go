@@ -130,11 +130,11 @@ func (c *cluster) explainer(namespace string, mask func(string) string) (health.
 	return health.Explainer{Client: deployer, Logs: logs, Mask: mask}, err
 }
 
-// explain returns the explanation for one object; "" if there is none.
+// explain says why one object is not healthy; "" if that is unknown.
 func (c *cluster) explain(ctx context.Context, namespace string, mask func(string) string, o *unstructured.Unstructured) string {
 	explainer, err := c.explainer(namespace, mask)
 	if err != nil {
 		return ""
 	}
-	return explainer.Explain(ctx, o)
+	return explainer.Explain(ctx, o).Why
 }

@@ -29,7 +29,7 @@ func TestAClaimThatWaitsForItsFirstPodIsHealthy(t *testing.T) {
 	if err != nil || !v.Healthy() || w.told() != "EventList:1" {
 		t.Errorf("got %v, %v, asked %q", v, err, w.told())
 	}
-	if why := w.explainer(t).Explain(t.Context(), unstructuredOf(t, held[0])); why != "" {
+	if why := w.explainer(t).Explain(t.Context(), unstructuredOf(t, held[0])); why != (Trouble{}) {
 		t.Errorf("explained as %q", why)
 	}
 }

@@ -28,31 +28,46 @@ type Explainer struct {
 	Checks *Checks
 }
 
-// Explain says on one line what is wrong with an object, as "Kind/name: why". It returns "" if nothing is wrong or the object does not
-// exist. If only the manifest of an object is known, the object is read first. Explain is for an object that made something else fail, such
-// as a hook, so errors of reading it are left out.
-func (e Explainer) Explain(ctx context.Context, o *unstructured.Unstructured) string {
+// Trouble is what is wrong with an object. The zero value says that nothing is, or that the object does not exist.
+type Trouble struct {
+	// Object is the object as "Kind/name", and Why says on one line what is wrong with it.
+	Object, Why string
+	// Runs: the object is a Job that has not ended, and nothing else is known to be wrong.
+	Runs bool
+}
+
+// String returns "Kind/name: why", and "" for the zero value.
+func (t Trouble) String() string {
+	if t == (Trouble{}) {
+		return ""
+	}
+	return t.Object + ": " + t.Why
+}
+
+// Explain says what is wrong with an object. If only the manifest of an object is known, the object is read first. Explain is for an object that
+// made something else fail, such as a hook, so errors of reading it are left out.
+func (e Explainer) Explain(ctx context.Context, o *unstructured.Unstructured) Trouble {
 	ref := Ref{Kind: o.GroupVersionKind(), Key: client.ObjectKeyFromObject(o)}
 	if _, hasStatus := o.Object["status"]; !hasStatus || o.GetUID() == "" {
 		live, err := e.read(ctx, ref)
 		if live == nil || err != nil {
-			return ""
+			return Trouble{}
 		}
 		o = live
 	}
 	f, err := e.judged(ref, o)
 	if err != nil {
-		return ""
+		return Trouble{}
 	}
 	// Without pods and events, the status of the object still says something.
 	_ = e.judgeClaims(ctx, []*finding{f})
 	if f.state == healthy {
-		return ""
+		return Trouble{}
 	}
 	if f.object != nil && canExplain(f.object) {
 		_ = e.addCause(ctx, f)
 	}
-	return f.line()
+	return Trouble{Object: f.ref.String(), Why: f.why, Runs: f.runs}
 }
 
 // cause is why an object is not healthy.
@@ -83,7 +98,7 @@ func (e Explainer) addCause(ctx context.Context, f *finding) error {
 	if f.state == gaveUp && f.ref.Kind.Kind != "Pod" {
 		found.why = f.why + "; " + found.why
 	}
-	f.why = found.why
+	f.why, f.runs = found.why, false
 	if found.stuck && f.state == waiting {
 		f.state = failed
 	}

@@ -28,6 +28,8 @@ type judgment struct {
 	why   string
 	// settled reports that its controller has seen its last change, so that its pods are those of that change.
 	settled bool
+	// runs: it is a Job that has not ended, and is not suspended.
+	runs bool
 }
 
 // WhyUnhealthy says on one line why an object is not healthy by its own status; "" if it is healthy. The text may quote controllers. final
@@ -57,8 +59,7 @@ func judge(o *unstructured.Unstructured) (judgment, error) {
 	j := judgment{settled: true, state: waiting, why: result.Message}
 	switch o.GroupVersionKind().GroupKind().String() {
 	case "Job.batch":
-		j.state, j.why = judgeJob(o)
-		return j, nil
+		return judgeJob(o), nil
 	case "Pod":
 		j.state, j.why = judgePod(o)
 		return j, nil
@@ -114,17 +115,20 @@ func inWords(o *unstructured.Unstructured, reason, message string) string {
 }
 
 // judgeJob waits for the end of a Job, as Helm does with --wait-for-jobs.
-func judgeJob(o *unstructured.Unstructured) (state, string) {
+func judgeJob(o *unstructured.Unstructured) judgment {
+	j := judgment{settled: true}
+	suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")
 	switch ended, failed, why := condition.JobEnded(o); {
 	case failed:
-		return gaveUp, strings.TrimSuffix("failed: "+why, ": ")
+		j.state, j.why = gaveUp, strings.TrimSuffix("failed: "+why, ": ")
 	case ended:
-		return healthy, ""
+		j.state = healthy
+	case suspended:
+		j.state, j.why = waiting, "is suspended (spec.suspend)"
+	default:
+		j.state, j.why, j.runs = waiting, "has not completed yet", true
 	}
-	if suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend"); suspended {
-		return waiting, "is suspended (spec.suspend)"
-	}
-	return waiting, "has not completed yet"
+	return j
 }
 
 func judgePod(o *unstructured.Unstructured) (state, string) {

@@ -277,10 +277,36 @@ func TestExplainNamesTheCulprit(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := &world{objects: c.live, logs: logs, fails: c.fails}
-			if got := w.explainer(t).Explain(t.Context(), c.of); got != c.want {
+			if got := w.explainer(t).Explain(t.Context(), c.of).String(); got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestAJobThatJustRunsIsMarked, unless something else is known of it.
+func TestAJobThatJustRunsIsMarked(t *testing.T) {
+	suspended := job()
+	suspended.Spec.Suspend = new(true)
+	for name, c := range map[string]struct {
+		live []client.Object
+		want bool
+	}{
+		"it runs":               {[]client.Object{job()}, true},
+		"its pod cannot start":  {[]client.Object{job(), pod(waitingFor("ErrImagePull", "not found"), never)}, false},
+		"it is suspended":       {[]client.Object{suspended}, false},
+		"it failed":             {[]client.Object{jobFailed("BackoffLimitExceeded", "no more")}, false},
+		"the object is another": {[]client.Object{deployment()}, false},
+		"there is none":         {nil, false},
+	} {
+		of := object("batch/v1", "Job", "")
+		if name == "the object is another" {
+			of = object("apps/v1", "Deployment", "")
+		}
+		w := &world{objects: c.live}
+		if got := w.explainer(t).Explain(t.Context(), of); got.Runs != c.want || got.Runs && got.Why != "has not completed yet" {
+			t.Errorf("%s: got %+v", name, got)
+		}
 	}
 }
 

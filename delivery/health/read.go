@@ -17,6 +17,8 @@ type finding struct {
 	state  state
 	why    string
 	pends  bool
+	// runs: it is a Job that has not ended, and nothing else is known of it.
+	runs bool
 }
 
 func (f *finding) line() string { return f.ref.String() + ": " + f.why }
@@ -48,7 +50,7 @@ func (e Explainer) judged(ref Ref, live *unstructured.Unstructured) (*finding, e
 	if err != nil {
 		return nil, fmt.Errorf("judging %s: %w", ref, err)
 	}
-	f := &finding{ref: ref, state: judgment.state, why: e.text(judgment.why)}
+	f := &finding{ref: ref, state: judgment.state, why: e.text(judgment.why), runs: judgment.runs}
 	if judgment.settled {
 		f.object = live
 	}

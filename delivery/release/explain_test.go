@@ -23,7 +23,7 @@ func (t *team) explain(ctx context.Context, _ string, mask func(string) string, 
 	if err != nil {
 		return err.Error()
 	}
-	return health.Explainer{Client: reader, Mask: mask}.Explain(ctx, o)
+	return health.Explainer{Client: reader, Mask: mask}.Explain(ctx, o).Why
 }
 
 func TestAFailedHookExplainsItsObject(t *testing.T) {
@@ -36,8 +36,8 @@ func TestAFailedHookExplainsItsObject(t *testing.T) {
 	if _, err := c.Create(list); err != nil {
 		t.Fatal(err)
 	}
-	c.Explain = func(_ context.Context, o *unstructured.Unstructured) string {
-		return o.GetKind() + "/" + o.GetName() + ": no node has room"
+	c.Explain = func(_ context.Context, _ *unstructured.Unstructured) string {
+		return "no node has room"
 	}
 	err = c.WatchUntilReady(list, 200*time.Millisecond)
 	if err == nil || err.Error() != "hook Job/stuck has not ended after 200ms: no node has room" {

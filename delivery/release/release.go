@@ -47,8 +47,8 @@ type Options struct {
 	// Releases names the releases whose records have the app's label, without a request. A release of the app with another name than the
 	// request is a former one and is uninstalled. Nil: releases are never renamed.
 	Releases func(ctx context.Context, namespace, app string) ([]string, error)
-	// Explain returns one line that says why an object of a namespace (it may be a hook) is not ready, "" when the reason is unknown; mask
-	// hides secret values. Nil: no explanations.
+	// Explain returns one line, without the name of the object, that says why an object of a namespace (it may be a hook) is not ready, "" when
+	// the reason is unknown; mask hides secret values. Nil: no explanations.
 	Explain func(ctx context.Context, namespace string, mask func(string) string, o *unstructured.Unstructured) string
 	// Apart reads and renders charts in another process.
 	Apart apart.Runner

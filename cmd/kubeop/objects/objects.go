@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -162,11 +161,11 @@ func (r Reader) fill(ctx context.Context, node *Node, object *unstructured.Unstr
 	}
 	explainer := health.Explainer{Client: r.Client, Logs: r.Logs}
 	explained := explainer.Explain(ctx, object)
-	if explained == "" && node.Kind == "PersistentVolumeClaim" { // It waits for its first pod.
+	if explained.Why == "" && node.Kind == "PersistentVolumeClaim" { // It waits for its first pod.
 		node.State, node.Why = Healthy, ""
 		return nil
 	}
-	node.Why = cmp.Or(strings.TrimPrefix(explained, node.Kind+"/"+node.Name+": "), why)
+	node.Why = cmp.Or(explained.Why, why)
 	return nil
 }
 

@@ -21,12 +21,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/mask"
 )
 
-const (
-	// logLines is how many lines of a failed hook's log are reported.
-	logLines = 5
-	// notYet ends the explanation of a Job that is just running.
-	notYet = "has not completed yet"
-)
+// logLines is how many lines of a failed hook's log are reported.
+const logLines = 5
 
 // runJob creates a hook's Job if it does not exist, and returns nil once the Job has a result. It first waits for Jobs of an earlier
 // revision to end, because an interrupted migration is worse than a late one.
@@ -169,9 +165,9 @@ func (r *Runner) whileItRuns(ctx context.Context, s *subject.Subject, plan *Plan
 			return err
 		}
 		if explainer, err := r.Explainer(s.App.Namespace, mask.Of(s.Sensitive())); err == nil {
-			if why := explainer.Explain(ctx, job); why != "" && !strings.HasSuffix(why, notYet) {
-				plan.running.Message = s.Mask(why)
-				running = fmt.Errorf("%w: %s", running, why)
+			if trouble := explainer.Explain(ctx, job); trouble.Why != "" && !trouble.Runs {
+				plan.running.Message = s.Mask(trouble.String())
+				running = fmt.Errorf("%w: %s", running, trouble)
 			}
 		}
 	}
@@ -200,7 +196,7 @@ func (r *Runner) finish(ctx context.Context, s *subject.Subject, plan *Plan, h *
 	h.result.Result = v1alpha1.HookFailed
 	if jobs.OutOfTime(job) {
 		why = outOfTime(s.App, h)
-	} else if explained := explainer.Explain(ctx, job); explained != "" {
+	} else if explained := explainer.Explain(ctx, job).String(); explained != "" {
 		why = explained
 	}
 	h.result.Message = strings.Join(append([]string{s.Mask(why)}, explainer.LastLines(ctx, job, logLines)...), " | ")

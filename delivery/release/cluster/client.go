@@ -48,7 +48,7 @@ type Client struct {
 	// nothing.
 	operator func() (*restClients, error)
 	clock    clock.WithTicker
-	// Explain returns why an object is not ready; nil gives no explanations.
+	// Explain returns why an object is not ready, without its name; nil gives no explanations.
 	Explain  func(context.Context, *unstructured.Unstructured) string
 	deleting []error
 	// Sent are the objects of the release, without hooks, that the action created, changed, or found to be already as wanted.

@@ -50,7 +50,7 @@ type Options struct {
 	Release  types.NamespacedName
 	App      string
 	Platform bool
-	// Explain returns why an object is not ready. Nil gives no explanations.
+	// Explain returns why an object is not ready, without its name. Nil gives no explanations.
 	Explain func(context.Context, *unstructured.Unstructured) string
 	// Owned lists, by the UID of their owner, the claims with data that would be deleted with an object.
 	Owned func(context.Context) (map[types.UID][]string, error)

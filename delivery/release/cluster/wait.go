@@ -302,5 +302,5 @@ func (c *Client) reason(u *unstructured.Unstructured) string {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), reasonTime)
 	defer cancel()
-	return strings.TrimRight(strings.TrimPrefix(c.Explain(ctx, u), u.GetKind()+"/"+u.GetName()+": "), ": ")
+	return strings.TrimRight(c.Explain(ctx, u), ": ")
 }
