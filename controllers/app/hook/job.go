@@ -42,7 +42,7 @@ func (r *Runner) runJob(ctx context.Context, s *subject.Subject, plan *Plan, h *
 			}
 		}
 	}
-	all, err := unfinished(ctx, s, name)
+	all, err := unfinished(ctx, s, plan, name)
 	if err != nil {
 		return err
 	}
@@ -62,8 +62,9 @@ func (r *Runner) runJob(ctx context.Context, s *subject.Subject, plan *Plan, h *
 	return r.start(ctx, s, plan, h, beginning{admit, all})
 }
 
-// unfinished returns the App's hook Jobs. While one other than the named Job still runs, it returns an error that waits for its end.
-func unfinished(ctx context.Context, s *subject.Subject, except string) ([]*unstructured.Unstructured, error) {
+// unfinished returns the App's hook Jobs. While one other than the named Job still runs, it returns an error that waits for its end, and plans to
+// report that Job as running.
+func unfinished(ctx context.Context, s *subject.Subject, plan *Plan, except string) ([]*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(jobs.Kind)
 	err := s.Client.List(ctx, list, client.InNamespace(s.App.Namespace), client.MatchingLabels{v1alpha1.AppLabel: s.App.Name}, client.HasLabels{v1alpha1.HookLabel})
@@ -75,6 +76,7 @@ func unfinished(ctx context.Context, s *subject.Subject, except string) ([]*unst
 		job := &list.Items[i]
 		all = append(all, job)
 		if ended, _, _ := condition.JobEnded(job); !ended && job.GetName() != except && job.GetDeletionTimestamp() == nil {
+			plan.running = &v1alpha1.RunningHook{Job: job.GetName()}
 			return nil, step.Wait(v1alpha1.ProgressingReason, step.LastLook, "waits for Job/%s, a hook of an earlier revision, to end", job.GetName())
 		}
 	}

@@ -1,11 +1,11 @@
 package hook
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/fluxcd/pkg/apis/meta"
-	"github.com/fluxcd/pkg/runtime/conditions"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -45,10 +45,11 @@ type run struct {
 	fresh  bool
 }
 
-// Needed reports whether an App has hooks to run, or Jobs of hooks of an earlier spec to delete.
+// Needed reports whether an App has hooks to run, or Jobs of hooks of an earlier spec to delete: the status names hooks until their Jobs are
+// deleted.
 func Needed(app *v1alpha1.App) bool {
 	h := &app.Spec.Hooks
-	return len(h.Pre)+len(h.Post) > 0 || conditions.Has(app, v1alpha1.HooksSucceededCondition)
+	return len(h.Pre)+len(h.Post) > 0 || len(app.Status.Hooks) > 0 || app.Status.RunningHook != nil
 }
 
 // plan lists the runs of all hooks for a revision, with the results that the status has.
@@ -149,10 +150,16 @@ func (p *Plan) Record(app *v1alpha1.App, done bool) {
 	}
 }
 
-// Notes remove the condition if no hooks are left, and report a failed hook that does not stop the delivery.
+// keep leaves what the status says of running hooks, and of all hooks if the spec has none any more: their Jobs are not known to be gone.
+func (p *Plan) keep(app *v1alpha1.App) {
+	p.planned = len(p.runs) > 0
+	p.running = cmp.Or(p.running, app.Status.RunningHook)
+}
+
+// Notes remove the condition if no hooks and no Jobs of hooks are left, and report a failed hook that does not stop the delivery.
 func (p *Plan) Notes(app *v1alpha1.App) []step.Note {
 	var notes []step.Note
-	if h := app.Spec.Hooks; len(h.Pre)+len(h.Post) == 0 {
+	if !Needed(app) {
 		notes = append(notes, step.Note{Condition: v1alpha1.HooksSucceededCondition})
 	}
 	for _, h := range p.runs {

@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -254,14 +255,18 @@ func TestAHookThatRunsAgainStaysReportedUntilItEnds(t *testing.T) {
 	}
 }
 
-func TestHooksAreNeededUntilTheirConditionIsRemoved(t *testing.T) {
+func TestHooksAreNeededWhileTheSpecOrTheStatusNamesOne(t *testing.T) {
 	app := &v1alpha1.App{}
 	if Needed(app) || HasPost(app) {
 		t.Error("hooks are needed for an App without any")
 	}
-	app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.HooksSucceededCondition, Status: metav1.ConditionTrue}}
+	app.Status.Hooks = []v1alpha1.HookStatus{{Name: "migrate"}}
 	if !Needed(app) {
-		t.Error("hooks of an earlier spec are not cleaned up")
+		t.Error("Jobs of hooks of an earlier spec are not deleted")
+	}
+	app.Status.Hooks, app.Status.RunningHook = nil, &v1alpha1.RunningHook{Job: "web-migrate"}
+	if !Needed(app) {
+		t.Error("a running hook of an earlier spec is not awaited")
 	}
 	b := withHooks()
 	b.s.App.Spec.Hooks.Pre = nil
@@ -337,9 +342,12 @@ func TestAHookWaitsForJobsOfEarlierRevisions(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "", c.job)
-			all, err := unfinished(t.Context(), b.s, "now")
+			all, err := unfinished(t.Context(), b.s, b.plan, "now")
 			if (err != nil) != c.waits || len(all) != c.found || (err != nil && !step.Waits(err)) {
 				t.Errorf("found %d Jobs, error %v", len(all), err)
+			}
+			if running := b.plan.running; (running != nil) != c.waits || c.waits && running.Job != "old" {
+				t.Errorf("reported as running is %+v", running)
 			}
 		})
 	}
@@ -369,6 +377,56 @@ func TestAHookThatLeftTheSpecIsAwaitedWhileItRuns(t *testing.T) {
 			err := b.awaitFormer(t.Context(), b.s, plan)
 			if got := map[bool]string{true: "waits", false: "goes on"}[err != nil]; got != c.want || err != nil && !step.Waits(err) {
 				t.Errorf("the hook %s with error %v, want %q", got, err, c.want)
+			}
+		})
+	}
+}
+
+// TestTheStatusNamesHooksUntilTheirJobsAreGone: they left the spec, or are of an earlier revision.
+func TestTheStatusNamesHooksUntilTheirJobsAreGone(t *testing.T) {
+	away := interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+		return errors.New("away")
+	}}
+	for name, c := range map[string]struct {
+		job    *batchv1.Job
+		fails  interceptor.Funcs
+		hooks  bool // The spec has hooks.
+		status string
+	}{
+		"the Job runs, and the spec has no hooks":                 {job: job("old", batchv1.JobStatus{}), status: "migrate, old runs, needed"},
+		"the Jobs cannot be listed, and the spec has no hooks":    {job: job("old", completed), fails: away, status: "migrate, old runs, needed"},
+		"the Job has ended, and the spec has no hooks":            {job: job("old", completed), status: "condition removed"},
+		"the Job runs, and the spec has hooks for another input":  {job: job("old", batchv1.JobStatus{}), hooks: true, status: "old runs, needed"},
+		"the Jobs cannot be listed, and the spec has other hooks": {job: job("old", completed), fails: away, hooks: true, status: "old runs, needed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := withHooks()
+			if !c.hooks {
+				b.s.App.Spec.Hooks = v1alpha1.Hooks{}
+			}
+			b.s.Client = fake.NewClientBuilder().WithObjects(c.job).WithInterceptorFuncs(c.fails).Build()
+			b.s.App.Status.Hooks = []v1alpha1.HookStatus{{Phase: jobs.Pre, Name: "migrate", Input: "of before"}}
+			b.s.App.Status.RunningHook = &v1alpha1.RunningHook{Job: "old"}
+			plan := &Plan{}
+			if err := b.Pre(t.Context(), b.s, plan, Revision{Name: "r", Delivered: "one"}, nothing); (err == nil) != (c.status == "condition removed") {
+				t.Errorf("got error %v", err)
+			}
+			plan.Record(b.s.App, false)
+			var got []string
+			for _, h := range b.s.App.Status.Hooks {
+				got = append(got, h.Name)
+			}
+			if running := b.s.App.Status.RunningHook; running != nil {
+				got = append(got, running.Job+" runs")
+			}
+			if Needed(b.s.App) {
+				got = append(got, "needed")
+			}
+			if slices.Contains(plan.Notes(b.s.App), step.Note{Condition: v1alpha1.HooksSucceededCondition}) {
+				got = append(got, "condition removed")
+			}
+			if all := strings.Join(got, ", "); all != c.status {
+				t.Errorf("the status: %s, want %s", all, c.status)
 			}
 		})
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/fluxcd/pkg/apis/meta"
-	"github.com/fluxcd/pkg/runtime/conditions"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -50,6 +49,7 @@ func (r *Runner) Pre(ctx context.Context, s *subject.Subject, plan *Plan, revisi
 		return step.Stop(v1alpha1.PreHookFailedReason, err)
 	}
 	if err := r.awaitFormer(ctx, s, plan); err != nil {
+		plan.keep(s.App)
 		return err
 	}
 	return r.runPhase(ctx, s, plan, jobs.Pre, admit)
@@ -64,11 +64,11 @@ func (r *Runner) Post(ctx context.Context, s *subject.Subject, plan *Plan, admit
 // deletes them.
 func (r *Runner) awaitFormer(ctx context.Context, s *subject.Subject, plan *Plan) error {
 	next, seen := plan.next(), r.seen.Get(s.App)
-	begun := conditions.IsUnknown(s.App, v1alpha1.HooksSucceededCondition) && !seen.looked
+	begun := s.App.Status.RunningHook != nil && !seen.looked
 	if left := seen.running != "" && seen.running != next; len(plan.runs) > 0 && !begun && !left {
 		return nil
 	}
-	ended, err := unfinished(ctx, s, next)
+	ended, err := unfinished(ctx, s, plan, next)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -248,10 +247,10 @@ func TestAProcessLooksOnceForJobsThatAnEarlierOneLeft(t *testing.T) {
 	}{
 		"nothing is known to run": {func(*hookFixture) {}, false},
 		"a hook is reported as running": {func(b *hookFixture) {
-			conditions.MarkUnknown(b.s.App, v1alpha1.HooksSucceededCondition, "Progressing", "")
+			b.s.App.Status.RunningHook = &v1alpha1.RunningHook{Job: "web-former"}
 		}, true},
 		"this process looked": {func(b *hookFixture) {
-			conditions.MarkUnknown(b.s.App, v1alpha1.HooksSucceededCondition, "Progressing", "")
+			b.s.App.Status.RunningHook = &v1alpha1.RunningHook{Job: "web-former"}
 			b.seen.Get(b.s.App).looked = true
 		}, false},
 		"the next hook runs":            {func(b *hookFixture) { b.seen.Get(b.s.App).running = b.h.Name() }, false},
@@ -261,7 +260,6 @@ func TestAProcessLooksOnceForJobsThatAnEarlierOneLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "")
 			b.in(t, b.runningJob(func(job *batchv1.Job) { job.Name = "web-former" }))
-			conditions.MarkTrue(b.s.App, v1alpha1.HooksSucceededCondition, "Succeeded", "")
 			c.change(b)
 			got, want := steptest.Outcome(t, b.awaitFormer(t.Context(), b.s, b.plan)), "done"
 			if c.waits {
