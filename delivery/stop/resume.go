@@ -7,7 +7,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,13 +46,13 @@ func Open(ctx context.Context, reader client.Reader, namespace string, labels ma
 // Resume resumes the Jobs that Stop suspended, and wakes the controllers that have not made pods since, whose pauses have grown to minutes. at is
 // when Open opened the quota. It returns whether that is done; otherwise it has to be called again after a second.
 func (n Namespace) Resume(ctx context.Context, at, now time.Time) (done bool, err error) {
-	jobs := &batchv1.JobList{}
-	if err := n.Reader.List(ctx, jobs, client.InNamespace(n.Name), client.MatchingLabels{v1alpha1.StoppedLabel: "true"}); err != nil {
-		return false, fmt.Errorf("listing the Jobs of namespace %s: %w", n.Name, err)
+	jobs, err := n.jobs(ctx, client.MatchingLabels{v1alpha1.StoppedLabel: "true"})
+	if err != nil {
+		return false, err
 	}
 	var failed []error
-	for i := range jobs.Items {
-		failed = append(failed, n.suspend(ctx, &jobs.Items[i], false))
+	for i := range jobs {
+		failed = append(failed, n.suspend(ctx, &jobs[i], false))
 	}
 	all, err := n.workloads(ctx)
 	if err != nil {
@@ -64,7 +63,7 @@ func (n Namespace) Resume(ctx context.Context, at, now time.Time) (done bool, er
 		waits = waits || w.waits
 	}
 	passed := now.Sub(at).Abs() // A clock that was set back ends it, too.
-	done = len(jobs.Items) == 0 && (passed >= maxResume || passed >= minResume && !waits)
+	done = len(jobs) == 0 && (passed >= maxResume || passed >= minResume && !waits)
 	for _, w := range all {
 		failed = append(failed, n.wake(ctx, w, now, done))
 	}

@@ -16,11 +16,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	core "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/condition"
 )
 
 // Quota is the name of the ResourceQuota that admits no pods. It exists from the stop until everything is resumed.
@@ -94,28 +96,39 @@ func (n Namespace) end(ctx context.Context, pod *corev1.Pod) error {
 
 // suspendJobs suspends the Jobs that run. A Job that is suspended already stays without the label, so that it stays suspended afterwards.
 func (n Namespace) suspendJobs(ctx context.Context) error {
-	jobs := &batchv1.JobList{}
-	if err := n.Reader.List(ctx, jobs, client.InNamespace(n.Name)); err != nil {
-		return fmt.Errorf("listing the Jobs of namespace %s: %w", n.Name, err)
+	jobs, err := n.jobs(ctx)
+	if err != nil {
+		return err
 	}
 	var failed []error
-	for i := range jobs.Items {
-		job := &jobs.Items[i]
-		if ended(job) || job.Spec.Suspend != nil && *job.Spec.Suspend {
-			continue
+	for i := range jobs {
+		job := &jobs[i]
+		ended, _, _ := condition.JobEnded(job)
+		suspended, _, _ := unstructured.NestedBool(job.Object, "spec", "suspend")
+		if !ended && !suspended && job.GetDeletionTimestamp() == nil {
+			failed = append(failed, n.suspend(ctx, job, true))
 		}
-		failed = append(failed, n.suspend(ctx, job, true))
 	}
 	return errors.Join(failed...)
 }
 
+// jobs lists the Jobs of the namespace.
+func (n Namespace) jobs(ctx context.Context, options ...client.ListOption) ([]unstructured.Unstructured, error) {
+	jobs := &unstructured.UnstructuredList{}
+	jobs.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("JobList"))
+	if err := n.Reader.List(ctx, jobs, append(options, client.InNamespace(n.Name))...); err != nil {
+		return nil, fmt.Errorf("listing the Jobs of namespace %s: %w", n.Name, err)
+	}
+	return jobs.Items, nil
+}
+
 // suspend suspends a Job with the label, or resumes it and removes the label, if it is still as it was read. Otherwise the next look decides.
-func (n Namespace) suspend(ctx context.Context, job *batchv1.Job, suspend bool) error {
+func (n Namespace) suspend(ctx context.Context, job *unstructured.Unstructured, suspend bool) error {
 	label := "null"
 	if suspend {
 		label = `"true"`
 	}
-	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"labels":{%q:%s}},"spec":{"suspend":%t}}`, job.ResourceVersion, v1alpha1.StoppedLabel, label, suspend)
+	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"labels":{%q:%s}},"spec":{"suspend":%t}}`, job.GetResourceVersion(), v1alpha1.StoppedLabel, label, suspend)
 	err := n.Writer.Patch(ctx, job, client.RawPatch(types.MergePatchType, []byte(patch)), manager)
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -124,12 +137,5 @@ func (n Namespace) suspend(ctx context.Context, job *batchv1.Job, suspend bool) 
 	if suspend {
 		act = "suspending"
 	}
-	return fmt.Errorf("%s Job %s: %w", act, job.Name, err)
-}
-
-// ended reports whether a Job has ended or is being deleted.
-func ended(job *batchv1.Job) bool {
-	return job.DeletionTimestamp != nil || slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
-		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
-	})
+	return fmt.Errorf("%s Job %s: %w", act, job.GetName(), err)
 }

@@ -157,16 +157,11 @@ type Sweeper interface {
 	Sweep(ctx context.Context, now time.Time) error
 }
 
-// Leads elects the one of several managers on a database that does what only one may do at a time.
-type Leads interface {
+// Database is the database behind a Store.
+type Database interface {
 	// Lead calls do unless another manager has the lead of this name, and reports whether it called it. The context of do ends if the lead is lost,
 	// such as because the database does not answer. If only one manager can use the database, it always leads.
 	Lead(ctx context.Context, name string, do func(context.Context) error) (led bool, err error)
-}
-
-// Database is the database behind a Store.
-type Database interface {
-	Leads
 	Ping(ctx context.Context) error
 	Close() error
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-
-	"github.com/kubeop/kubeop/internal/store"
 )
 
 const (
@@ -20,8 +18,14 @@ const (
 // Elector elects by a lock in the store. So it needs no right in Kubernetes, and a manager that cannot reach the store, without which it can do no
 // work, does not lead. A manager that is killed loses the lead at once, and one that hangs within 15 s. Another one takes the lead within 5 s.
 type Elector struct {
-	Leads store.Leads
+	Leads Leads
 	Log   logr.Logger
+}
+
+// Leads elects the one of several managers that has a lead: the store does.
+type Leads interface {
+	// Lead calls do unless another manager has the lead of this name, and reports whether it called it. The context of do ends if the lead is lost.
+	Lead(ctx context.Context, name string, do func(context.Context) error) (led bool, err error)
 }
 
 // Run calls do while this manager has the lead of a name, until the context ends. Each name is elected separately. The context of do ends when the

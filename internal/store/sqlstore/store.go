@@ -35,7 +35,7 @@ func (s *Store) Ping(ctx context.Context) error {
 // Close implements store.Database.
 func (s *Store) Close() error { return s.db.Close() }
 
-// Lead implements store.Leads.
+// Lead implements store.Database.
 func (s *Store) Lead(ctx context.Context, name string, do func(context.Context) error) (bool, error) {
 	return s.db.Lead(ctx, name, do)
 }
