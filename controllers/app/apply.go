@@ -106,7 +106,7 @@ func (a *applier) prune(ctx context.Context, s *scope, made, stale []v1alpha1.In
 func (a *applier) declare(s *scope) {
 	a.transfers.Declare(handover.Pass{
 		App: s.App, Objects: s.objects, Rendered: s.outcome.declared, SourceRevision: s.found.Files.Revision,
-		Recorded: s.inventory.Entries, InLine: s.found.InLine, Wrote: s.outcome.wrote,
+		Recorded: s.inventory.Entries, Broken: s.outcome.broken, InLine: s.found.InLine, Wrote: s.outcome.wrote,
 	})
 }
 

@@ -4,7 +4,6 @@ package app
 import (
 	"context"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -102,11 +101,12 @@ func (r *Reconciler) finalize(ctx context.Context, s *scope, remove step.Step) (
 // resolve finds the App's project and deployer, and waits until the project and the App's dependencies are ready.
 func (r *Reconciler) resolve(ctx context.Context, s *scope) error {
 	if err := r.projects.Find(ctx, s.Subject, s.inventory.Entries); err != nil {
+		if step.Reason(err) == v1alpha1.StoppedReason {
+			s.unhealthySince = nil // Once the tenant is resumed, the App has its full timeout.
+		}
 		return err
 	}
-	if !conditions.IsReady(s.App) {
-		r.sources.VerifyKept(ctx, s.Subject, s.inventory.Entries)
-	}
+	r.sources.VerifyKept(ctx, s.Subject, s.inventory.Entries)
 	s.Fill = podsecurity.FillOf(s.App.Spec.PodSecurity.Fill, s.PodSecurity)
 	if err := r.assessor.compile(s.App); err != nil {
 		return step.Stop(v1alpha1.InvalidExpressionReason, err)
@@ -140,8 +140,8 @@ func (r *Reconciler) newScope(app *v1alpha1.App) *scope {
 		release: r.releaser.facts(app), volumes: r.admitter.volumes(app), admitted: r.admitter.admission(app),
 		outcome: outcome{deliveries: r.history.Begin(app)}, current: r.wakes.refusals.Report(v1alpha1.AppKind, app, app.Status.Refused), unhealthySince: app.Status.UnhealthySince,
 	}
-	if since := s.unhealthySince; since != nil && (since.Time.Before(s.writes.At()) || conditions.GetReason(app, v1alpha1.ReadyCondition) == v1alpha1.StoppedReason) {
-		s.unhealthySince = nil // The objects were written again after that time, or the tenant was stopped since.
+	if since := s.unhealthySince; since != nil && since.Time.Before(s.writes.At()) {
+		s.unhealthySince = nil // The objects were written again after that time.
 	}
 	return s
 }
@@ -179,6 +179,7 @@ func (s *scope) applicable(acts ...act) []step.Step {
 			}
 			err := a.do(ctx, s)
 			s.outcome.deliveries.Ended(err)
+			s.outcome.broken = s.outcome.broken || a.condition != v1alpha1.HealthyCondition && step.Failing(err)
 			s.outcome.done = err == nil && i == last && !s.found.Kept
 			return err
 		}))

@@ -94,6 +94,7 @@ func TestAnAppWaitsWhileItsTenantIsStopped(t *testing.T) {
 			tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{Stopped: c.stopped}}
 			b := newFixture(t, webApp(), interceptor.Funcs{}, tenant, shopProject())
 			b.seen.closed = c.quota
+			b.s.unhealthySince = &metav1.Time{Time: time.Unix(1_000_000, 0)}
 			began := b.s.Since("health")
 			b.clock.SetTime(b.clock.Now().Add(time.Hour))
 			if got := b.ended(b.projects.Find(t.Context(), b.s.Subject, b.s.inventory.Entries)); got != c.want {
@@ -102,17 +103,10 @@ func TestAnAppWaitsWhileItsTenantIsStopped(t *testing.T) {
 			if anew := !b.s.Since("health").Equal(began); anew != c.stopped {
 				t.Errorf("the time begins anew: %t", anew)
 			}
+			if err := b.resolve(t.Context(), b.s); (b.s.unhealthySince == nil) != (err != nil) {
+				t.Errorf("after %v it is unhealthy since %v", err, b.s.unhealthySince)
+			}
 		})
-	}
-	for reason, kept := range map[string]bool{v1alpha1.StoppedReason: false, v1alpha1.UnhealthyReason: true} {
-		app := webApp(func(app *v1alpha1.App) {
-			app.Status.UnhealthySince = &metav1.Time{Time: time.Unix(1_000_000, 0)}
-			conditions.MarkUnknown(app, v1alpha1.ReadyCondition, reason, "")
-		})
-		b := newFixture(t, app, interceptor.Funcs{})
-		if got := b.newScope(app).unhealthySince != nil; got != kept {
-			t.Errorf("after %s, the time in the status counts: %t, want %t", reason, got, kept)
-		}
 	}
 }
 

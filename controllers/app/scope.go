@@ -56,8 +56,8 @@ type scope struct {
 type outcome struct {
 	// declared: scope.objects is the complete list of what the source declares. wrote: apply wrote objects. applied: the whole revision is in the cluster.
 	declared, wrote, applied bool
-	// done: every step succeeded.
-	done bool
+	// broken: a step other than the health check failed. done: every step succeeded.
+	broken, done bool
 	// ceded are objects that left the source and that other Apps take over.
 	ceded handover.Ceded
 	// noted: Notes was called. reported: the status was written with all recorded facts.
@@ -146,7 +146,7 @@ func (s *scope) delivery() string {
 func (s *scope) Notes() []step.Note {
 	s.outcome.noted = true
 	return slices.Concat(s.found.Notes(s.App), s.hooks.Notes(s.App), s.release.notes, s.drift.Notes, s.volumes.Notes(s.App, s.objects != nil), s.current.Notes, s.release.why(),
-		[]step.Note{notice.Warning(s.App, s.Guardrails, s.admitted.broken)})
+		[]step.Note{notice.Warning(s.Guardrails, s.admitted.broken)})
 }
 
 // Heading is the beginning of Ready's message: that a newer version of the App is refused.

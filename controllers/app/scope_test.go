@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -214,6 +215,37 @@ func TestAnActThatDoesNotApplyIsSkipped(t *testing.T) {
 				t.Errorf("did %s, done is %t", did, s.outcome.done)
 			}
 		})
+	}
+}
+
+// TestAPassIsBrokenIfAStepFailed: not if it waits, if an earlier pass failed, or if only the health check fails.
+func TestAPassIsBrokenIfAStepFailed(t *testing.T) {
+	no := errors.New("no")
+	for name, c := range map[string]struct {
+		source, health error
+		broken         bool
+	}{
+		"all is well":                      {nil, nil, false},
+		"the source is broken":             {step.Stop("R", no), nil, true},
+		"the source cannot be reached":     {step.Fail("R", no), nil, true},
+		"what was delivered stays":         {step.Degrade(no), nil, true},
+		"an answer is awaited":             {step.Unanswered(time.Second, no), nil, false},
+		"the source waits for its turn":    {step.Wait("R", time.Second, "later"), nil, false},
+		"the App is unhealthy":             {nil, no, false},
+		"the source is skipped, unhealthy": {step.Skip(), no, false},
+		"the source is broken, unhealthy":  {step.Degrade(no), no, true},
+	} {
+		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "1", Finalizers: []string{v1alpha1.Finalizer}}}
+		conditions.MarkFalse(app, v1alpha1.SourceReadyCondition, "R", "no")
+		r := newReconciler(t, app)
+		s := r.newScope(app)
+		does := func(err error) func(context.Context, *scope) error {
+			return func(context.Context, *scope) error { return err }
+		}
+		_, _ = r.steps.Run(t.Context(), app, s, s.applicable(act{v1alpha1.SourceReadyCondition, always, does(c.source)}, act{v1alpha1.HealthyCondition, always, does(c.health)})...)
+		if s.outcome.broken != c.broken {
+			t.Errorf("%s: broken %t, want %t", name, s.outcome.broken, c.broken)
+		}
 	}
 }
 

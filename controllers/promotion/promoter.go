@@ -174,7 +174,7 @@ func (p *pass) ask(to *v1alpha1.App, v verdict) {
 	p.keys[u.Key] = true
 	written := p.Writes.Ask(u)
 	if written == nil {
-		note := p.Writes.Note(u.Key, v1alpha1.PromotionPendingCondition, nil)
+		note := p.Writes.Note(u.Key, v1alpha1.PromotionPendingCondition)
 		if note.Message == "" {
 			note.Reason, note.Message = v1alpha1.ProgressingReason, "writing "+what
 		}
@@ -274,8 +274,5 @@ func (p *Promoter) StatusOf(project *v1alpha1.Project) (step.Note, v1alpha1.Prom
 	if now := p.stateOf(project); now != nil {
 		return now.note(project), *now.status.DeepCopy()
 	}
-	if last := conditions.Get(project, v1alpha1.PromotionPendingCondition); last != nil {
-		note.Status, note.Reason, note.Message = last.Status, last.Reason, last.Message
-	}
-	return note, project.Status.PromotionStatus
+	return step.Stays(note.Condition), project.Status.PromotionStatus
 }

@@ -205,7 +205,7 @@ func (w *writer) Ask(u update.Update) *update.Written {
 	return &update.Written{Commit: "c0ffee", PullRequest: "https://example.com/7"}
 }
 
-func (w *writer) Note(string, string, *metav1.Condition) step.Note { return w.note }
+func (w *writer) Note(string, string) step.Note { return w.note }
 
 func (w *writer) Last(string) (update.Update, *update.Written) { return update.Update{}, nil }
 
@@ -400,17 +400,16 @@ func TestARestartChangesNoStatus(t *testing.T) {
 	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: production.Namespace, Name: production.Name, UID: "production"}}
 	project.Spec.Promotion = &v1alpha1.Promotion{From: "staging"}
 	project.Status.Promoted = []v1alpha1.Promoted{{App: "web"}}
-	project.Status.Conditions = []metav1.Condition{{Type: v1alpha1.PromotionPendingCondition, Status: metav1.ConditionTrue, Reason: "PromotionHeld", Message: "waits"}}
 	note, status := f.StatusOf(project)
-	if note.Status != metav1.ConditionTrue || note.Reason != "PromotionHeld" || note.Message != "waits" || note.Event != "" || len(status.Promoted) != 1 {
+	if !note.Stays || len(status.Promoted) != 1 {
 		t.Errorf("%+v, %v", note, status)
 	}
 	f.pass()
-	if note, status := f.StatusOf(project); note.Status != "" || len(status.Promoted) != 0 {
+	if note, status := f.StatusOf(project); note.Status != "" || note.Stays || len(status.Promoted) != 0 {
 		t.Errorf("after the first pass: %+v, %v", note, status)
 	}
 	project.UID = "another"
-	if note, _ := f.StatusOf(project); note.Message != "waits" {
+	if note, _ := f.StatusOf(project); !note.Stays {
 		t.Errorf("another project of the name: %+v", note)
 	}
 }

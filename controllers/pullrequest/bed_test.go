@@ -200,10 +200,15 @@ func (b *bed) set(change func()) {
 // status returns the status as a Reconcile would write it: plans as "number revision message", and the condition.
 func (b *bed) status() (plans []string, condition string) {
 	note, all := b.StatusOf(b.repository, "1")
-	b.repository.Status.Plans, b.repository.Status.Conditions = all, nil
+	b.repository.Status.Plans = all
+	if !note.Stays {
+		b.repository.Status.Conditions = nil
+	}
 	if note.Status != "" {
 		b.repository.Status.Conditions = []metav1.Condition{{Type: note.Condition, Status: note.Status, Reason: note.Reason, Message: note.Message}}
-		condition = note.Reason + ": " + note.Message
+	}
+	for _, c := range b.repository.Status.Conditions {
+		condition = c.Reason + ": " + c.Message
 	}
 	for _, plan := range all {
 		branch, hash, _ := strings.Cut(plan.Revision, "@sha1:")

@@ -32,8 +32,8 @@ type record struct {
 	tries map[int]try
 	// troubles are the failures of requests to the Git host, by the number of the pull request, or 0 for the list of pull requests.
 	troubles map[int]trouble
-	// answered: the Git host listed pull requests since the start.
-	answered bool
+	// answered: the Git host listed pull requests since the start. reported: the status has the condition, or may have it since before the start.
+	answered, reported bool
 	// secrets are the versions of the Secrets with the credentials.
 	secrets string
 }
@@ -51,7 +51,7 @@ func (p *Planner) recordOf(repository *v1alpha1.Repository) *record {
 	if rec == nil || rec.uid != repository.UID {
 		rec = &record{
 			uid: repository.UID, repository: repository.DeepCopy(), plans: slices.Clone(repository.Status.Plans),
-			asked: map[int]string{}, tries: map[int]try{}, troubles: map[int]trouble{},
+			asked: map[int]string{}, tries: map[int]try{}, troubles: map[int]trouble{}, reported: true,
 		}
 		if p.records == nil {
 			p.records = map[string]*record{}
@@ -88,10 +88,11 @@ func (p *Planner) update(repository *v1alpha1.Repository, change func(*record)) 
 		p.mu.Unlock()
 		return
 	}
-	plans, note := slices.Clone(rec.plans), rec.note(repository)
+	plans, note := slices.Clone(rec.plans), rec.note()
 	change(rec)
 	slices.SortFunc(rec.plans, func(a, b v1alpha1.PullRequestPlan) int { return a.Number - b.Number })
-	changed := !slices.Equal(plans, rec.plans) || note != rec.note(repository)
+	now := rec.note()
+	changed := !slices.Equal(plans, rec.plans) || now.Status != "" && now != note || now.Status == "" && !now.Stays && rec.reported
 	p.mu.Unlock()
 	if changed {
 		p.Wake(types.NamespacedName{Name: repository.Name})
@@ -135,7 +136,11 @@ func (p *Planner) StatusOf(repository *v1alpha1.Repository, secrets string) (ste
 			p.Queue.Hurry(keyOf(rec.uid, 0))
 		}
 	}
-	return rec.note(repository), slices.Clone(rec.plans)
+	note := rec.note()
+	if !note.Stays {
+		rec.reported = note.Status != ""
+	}
+	return note, slices.Clone(rec.plans)
 }
 
 // keyOf is the key of messages about a pull request of a Repository; with 0, it is the beginning of them all.

@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/gitops/host"
 	gitreport "github.com/kubeop/kubeop/gitops/report"
@@ -98,4 +101,32 @@ func TestAClosedPullRequestDropsOnlyItsOwnPlan(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestARepositoryIsWokenForTheConditionOnlyIfItChanges: nobody knows after a start whether the status has it. While a plan is made, it stays.
+func TestARepositoryIsWokenForTheConditionOnlyIfItChanges(t *testing.T) {
+	woken := 0
+	p := &Planner{Options: Options{Wake: func(types.NamespacedName) { woken++ }}}
+	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme", UID: "1"}, Spec: v1alpha1.RepositorySpec{Previews: v1alpha1.PreviewsPlan}}
+	wakes := func(what string, want int, stays bool, change func(*record)) {
+		t.Helper()
+		woken = 0
+		p.update(repository, change)
+		if note, _ := p.StatusOf(repository, ""); woken != want || note.Stays != stays {
+			t.Errorf("%s: woken %d times, want %d; the condition is %+v", what, woken, want, note)
+		}
+	}
+	nothing := func(*record) {}
+	p.StatusOf(repository, "")
+	wakes("nothing is known", 0, true, nothing)
+	wakes("the host answered", 1, false, func(rec *record) { rec.answered = true })
+	wakes("the same again", 0, false, nothing)
+	wakes("a plan is made", 0, true, func(rec *record) { rec.asked[1] = "c" })
+	wakes("it is made", 0, false, func(rec *record) { delete(rec.asked, 1) })
+	wakes("the host refuses", 1, false, func(rec *record) {
+		rec.troubles[1] = trouble{err: failure.New(failure.ErrAuthentication, "no"), times: 9}
+	})
+	wakes("it refuses again", 0, false, nothing)
+	wakes("it does not, while a plan is made", 0, true, func(rec *record) { delete(rec.troubles, 1); rec.asked[1] = "c" })
+	wakes("all is well", 1, false, func(rec *record) { delete(rec.asked, 1) })
 }

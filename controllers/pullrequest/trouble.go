@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -38,7 +37,7 @@ func (rec *record) trouble(number int, err error) {
 }
 
 // note returns the condition PlanCommentFailed. It stays as it is until it is known whether what failed still does.
-func (rec *record) note(repository *v1alpha1.Repository) step.Note {
+func (rec *record) note() step.Note {
 	note := step.Note{Condition: v1alpha1.PlanCommentFailedCondition}
 	for _, number := range slices.Sorted(maps.Keys(rec.troubles)) {
 		t := rec.troubles[number]
@@ -50,9 +49,8 @@ func (rec *record) note(repository *v1alpha1.Repository) step.Note {
 		note.Message = t.err.Error() + "; commits are applied all the same"
 		return note
 	}
-	last := conditions.Get(repository, v1alpha1.PlanCommentFailedCondition)
-	if last != nil && (!rec.answered || len(rec.asked) > 0) {
-		note.Status, note.Reason, note.Message = last.Status, last.Reason, last.Message
+	if !rec.answered || len(rec.asked) > 0 {
+		return step.Stays(note.Condition)
 	}
 	return note
 }

@@ -3,11 +3,11 @@ package pushes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/command"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 const (
@@ -100,14 +101,14 @@ func often(repository *v1alpha1.Repository) string {
 	return "every minute"
 }
 
-// Interval returns the pause between two polls: that of the spec, or the default. closed means that calls of the push hook are refused.
-func (h *Hook) Interval(repository *v1alpha1.Repository, closed bool, now time.Time) time.Duration {
+// Interval returns the pause between two polls: that of the spec, or the default. closed means that calls of the push hook are refused, and failed is
+// why the last fetch failed, nil if it did not.
+func (h *Hook) Interval(repository *v1alpha1.Repository, closed bool, failed error, now time.Time) time.Duration {
 	h.start.Do(func() { h.started = now })
-	fetched := conditions.Get(repository, v1alpha1.FetchedCondition)
 	switch {
 	case repository.Spec.Interval.Duration > 0:
 		return repository.Spec.Interval.Duration
-	case repository.Spec.SecretRef != nil && fetched != nil && fetched.Reason == v1alpha1.AuthenticationFailedReason:
+	case repository.Spec.SecretRef != nil && errors.Is(failed, failure.ErrAuthentication):
 		return lockedOut
 	case !closed && called(repository, now) && now.Sub(h.started) >= settling:
 		return reported

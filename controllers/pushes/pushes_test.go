@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
 func acme() *v1alpha1.Repository {
@@ -63,9 +64,7 @@ func TestAHookWithoutAKeyIsReported(t *testing.T) {
 func TestTheHookAndTheSpecDecideHowOftenARepositoryIsPolled(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	called := func(ago time.Duration) string { return now.Add(-ago).Format(time.RFC3339Nano) }
-	refused := func(r *v1alpha1.Repository) {
-		r.Status.Conditions = []metav1.Condition{{Type: v1alpha1.FetchedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.AuthenticationFailedReason}}
-	}
+	refused := failure.New(failure.ErrAuthentication, "no")
 	credentials := func(r *v1alpha1.Repository) { r.Spec.SecretRef = &v1alpha1.LocalSecretReference{Name: "git"} }
 	all := func(changes ...func(*v1alpha1.Repository)) func(*v1alpha1.Repository) {
 		return func(r *v1alpha1.Repository) {
@@ -79,6 +78,7 @@ func TestTheHookAndTheSpecDecideHowOftenARepositoryIsPolled(t *testing.T) {
 		closed bool
 		// ran is the time since the first reconciliation, by default settling.
 		ran    time.Duration
+		failed error
 		change func(*v1alpha1.Repository)
 		want   time.Duration
 	}{
@@ -93,10 +93,11 @@ func TestTheHookAndTheSpecDecideHowOftenARepositoryIsPolled(t *testing.T) {
 		"an interval":                      {change: func(r *v1alpha1.Repository) { r.Spec.Interval.Duration = time.Hour }, want: time.Hour},
 		"an interval, and called": {called: called(0), want: 5 * time.Second,
 			change: func(r *v1alpha1.Repository) { r.Spec.Interval.Duration = 5 * time.Second }},
-		"refused credentials":           {change: all(refused, credentials), want: 5 * time.Minute},
-		"asked for credentials":         {change: refused, want: unreported},
-		"refused, with an interval":     {change: all(refused, credentials, func(r *v1alpha1.Repository) { r.Spec.Interval.Duration = time.Second }), want: time.Second},
+		"refused credentials":           {failed: refused, change: credentials, want: 5 * time.Minute},
+		"asked for credentials":         {failed: refused, want: unreported},
+		"refused, with an interval":     {failed: refused, change: all(credentials, func(r *v1alpha1.Repository) { r.Spec.Interval.Duration = time.Second }), want: time.Second},
 		"credentials that are all well": {change: credentials, want: unreported},
+		"a server that is away":         {failed: failure.New(failure.ErrUnavailable, "away"), change: credentials, want: unreported},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -109,8 +110,8 @@ func TestTheHookAndTheSpecDecideHowOftenARepositoryIsPolled(t *testing.T) {
 				tc.ran = settling
 			}
 			h := &Hook{}
-			h.Interval(acme(), false, now.Add(-tc.ran))
-			if got := h.Interval(r, tc.closed, now); got != tc.want {
+			h.Interval(acme(), false, nil, now.Add(-tc.ran))
+			if got := h.Interval(r, tc.closed, tc.failed, now); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -198,11 +197,8 @@ func (n *Notifier) Note(tenant *v1alpha1.Tenant) step.Note {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	a := n.tenants[tenant.Name]
-	if last := conditions.Get(tenant, v1alpha1.NotificationFailedCondition); last != nil && (a == nil || !a.answered) {
-		return step.Note{Condition: last.Type, Status: last.Status, Reason: last.Reason, Message: last.Message} // A restart is no news about it.
-	}
-	if a == nil {
-		return step.Note{Condition: v1alpha1.NotificationFailedCondition}
+	if a == nil || !a.answered {
+		return step.Stays(v1alpha1.NotificationFailedCondition)
 	}
 	return a.note()
 }

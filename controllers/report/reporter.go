@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -113,20 +112,19 @@ func (r *Reporter) StatusOf(repository *v1alpha1.Repository, secrets string) (st
 			r.Queue.Hurry(keyOf(rec.uid, ""))
 		}
 	}
-	return rec.note(repository), slices.Clone(rec.accepted)
+	return rec.note(), slices.Clone(rec.accepted)
 }
 
 // patience is how many failures in a row of a Git host that does not answer are reported nowhere, because most end by themselves.
 const patience = 3
 
 // note returns the condition CommitStatusFailed.
-func (rec *record) note(repository *v1alpha1.Repository) step.Note {
+func (rec *record) note() step.Note {
 	note := step.Note{Condition: v1alpha1.CommitStatusFailedCondition}
-	if last := conditions.Get(repository, v1alpha1.CommitStatusFailedCondition); !rec.answered && last != nil {
-		note.Status, note.Reason, note.Message = last.Status, last.Reason, last.Message // A restart is no news about it.
-		return note
-	}
-	if rec.failure == nil {
+	switch {
+	case !rec.answered:
+		return step.Stays(note.Condition)
+	case rec.failure == nil:
 		return note
 	}
 	reason, final := verdict.Of(rec.failure)

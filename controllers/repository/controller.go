@@ -79,7 +79,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Reposit
 	status, statuses := r.CommitStatuses(repository, secrets)
 	comment, plans := r.PullRequests.StatusOf(repository, secrets)
 	s.beside = beside{[]step.Note{hook, status, comment}, statuses, plans}
-	s.every = r.Hook.Interval(repository, hook.Status != "", r.Steps.Clock.Now())
+	_, failed := r.Commits.Failure(string(repository.UID))
+	s.every = r.Hook.Interval(repository, hook.Status != "", failed, r.Steps.Clock.Now())
 	// Accepted runs after Synced: if the newest commit is not accepted, the last accepted one is still synced before Accepted stops the steps.
 	return r.Steps.Run(ctx, repository, s,
 		step.Of(v1alpha1.FetchedCondition, s, r.fetch),

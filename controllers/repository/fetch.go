@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -144,14 +142,9 @@ func (r *Reconciler) useConfirmations(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// unanswered ends the step if the remote has not answered since the operator started. A failure in the status from before the restart stays
-// until there is an answer, because the restart is no news about it.
+// unanswered ends the step if the remote has not answered since the operator started.
 func (s *scope) unanswered() error {
-	last := conditions.Get(s.repository, v1alpha1.FetchedCondition)
-	if last != nil && last.Status == metav1.ConditionFalse && last.ObservedGeneration == s.repository.Generation {
-		return step.Soon(lastLook)
-	}
-	return step.Wait(v1alpha1.ProgressingReason, lastLook, "fetching %s: it has not answered yet", transport.SafeURL(s.repository.Spec.URL))
+	return step.Unanswered(lastLook, fmt.Errorf("fetching %s: it has not answered yet", transport.SafeURL(s.repository.Spec.URL)))
 }
 
 // withoutRemote ends the step if the remote cannot be reached. The applied commit is still reconciled as far as it is cached, and its

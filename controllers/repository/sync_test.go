@@ -8,7 +8,6 @@ import (
 	"time"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -52,28 +51,14 @@ func TestTheFirstReadingOfAllTenantsIsAnnounced(t *testing.T) {
 	}
 }
 
-// TestAFailureIsReportedUntilTheRemoteAnswers: also by a process that has not asked it to the end yet, but not after the spec changed.
+// TestAFailureIsReportedUntilTheRemoteAnswers: also by a process that has not asked it to the end yet.
 func TestAFailureIsReportedUntilTheRemoteAnswers(t *testing.T) {
-	condition := func(status metav1.ConditionStatus, generation int64) []metav1.Condition {
-		return []metav1.Condition{{Type: v1alpha1.FetchedCondition, Status: status, Reason: "R", ObservedGeneration: generation}}
+	s := &scope{repository: &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{URL: "https://git.example.com/acme"}}}
+	if got, want := steptest.Outcome(t, s.unanswered()), "waits Progressing: fetching https://git.example.com/acme: it has not answered yet, after 15s"; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	for name, tt := range map[string]struct {
-		conditions []metav1.Condition
-		told       bool
-	}{
-		"nothing is known":           {nil, true},
-		"it failed":                  {condition(metav1.ConditionFalse, 2), false},
-		"it failed with an old spec": {condition(metav1.ConditionFalse, 1), true},
-		"it was fetched":             {condition(metav1.ConditionTrue, 2), true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &scope{repository: &v1alpha1.Repository{}}
-			s.repository.Generation = 2
-			s.repository.SetConditions(tt.conditions)
-			if told := s.unanswered().Error() != step.Soon(0).Error(); told != tt.told {
-				t.Errorf("it is told anew: %t, want %t", told, tt.told)
-			}
-		})
+	if got, want := steptest.AfterFailure(t, s.unanswered()), "soon, after 15s"; got != want {
+		t.Errorf("after a failure: got %q, want %q", got, want)
 	}
 }
 

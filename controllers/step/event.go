@@ -14,9 +14,12 @@ import (
 // maxMessage limits the length of an event's message, in bytes; the API server refuses more than 1,024.
 const maxMessage = 1000
 
+// reportedFailure is a failure that an event about Ready reported.
+type reportedFailure struct{ reason, message string }
+
 // events emits the events of a Reconcile after its status was written.
 func (r *Runner) events(before, obj Object, report report, degraded []string) {
-	r.readyEvent(before, obj, report.heading, report.details)
+	r.readyEvent(before, obj, report)
 	r.degradedEvents(before, obj, degraded)
 	for _, n := range report.notes {
 		r.noteEvent(before, obj, n)
@@ -26,27 +29,24 @@ func (r *Runner) events(before, obj Object, report report, degraded []string) {
 // readyEvent emits an event when Ready is False with a new reason or message, and when Ready becomes True after it was False, also if it was
 // Unknown in between. No other success has an event, because thousands of objects succeed all the time. If the operator restarts while
 // Ready is Unknown after a failure, the success after it has no event. Events leave out the heading of Ready's message, which has its own.
-func (r *Runner) readyEvent(before, obj Object, heading, details string) {
+func (r *Runner) readyEvent(before, obj Object, report report) {
 	is := conditions.Get(obj, v1alpha1.ReadyCondition)
 	if is == nil || is.Status == metav1.ConditionUnknown {
 		return
 	}
-	failed := conditions.IsFalse(before, v1alpha1.ReadyCondition)
+	kind, message, failed := corev1.EventTypeNormal, report.message, conditions.IsFalse(before, v1alpha1.ReadyCondition)
 	if is.Status == metav1.ConditionFalse {
-		r.failing.Store(obj.GetUID(), nil)
+		kind = corev1.EventTypeWarning
+		now := reportedFailure{is.Reason, message}
+		last, known := r.failing.Swap(obj.GetUID(), now)
+		if failed && (known && last == now || !known && same(before, obj, v1alpha1.ReadyCondition)) {
+			return
+		}
 	} else if _, known := r.failing.LoadAndDelete(obj.GetUID()); !failed && !known {
 		return
 	}
-	message := strings.TrimPrefix(is.Message, heading)
-	if was := conditions.Get(before, v1alpha1.ReadyCondition); was != nil && was.Status == is.Status && was.Reason == is.Reason && strings.HasSuffix(was.Message, message) {
-		return
-	}
-	kind := corev1.EventTypeNormal
-	if is.Status != metav1.ConditionTrue {
-		kind = corev1.EventTypeWarning
-	}
-	if details != "" {
-		message += "\n" + details
+	if report.details != "" {
+		message += "\n" + report.details
 	}
 	r.emit(obj, kind, is.Reason, message)
 }

@@ -20,7 +20,7 @@ func (r *Runner) finish(ctx context.Context, c *checkpoint, v *verdict, degraded
 		return ctrl.Result{}, errors.Join(r.write(ctx, before, obj, s), why)
 	}
 	report := reportOf(s, v)
-	summarise(obj, s, v, report)
+	summarise(obj, v, report)
 	if err := r.write(ctx, before, obj, s); err != nil {
 		return ctrl.Result{}, errors.Join(err, errOf(v))
 	}

@@ -64,6 +64,10 @@ func TestANoteSetsItsConditionAndReportsAChange(t *testing.T) {
 	if len(b.events.Events) != 0 {
 		t.Errorf("the same is told again: %q", <-b.events.Events)
 	}
+	run(Stays("Drifted"))
+	if diff := cmp.Diff(want, told(b.app)); diff != "" {
+		t.Errorf("conditions that stay (-want +got):\n%s", diff)
+	}
 	run(Note{Condition: "Drifted"})
 	if diff := cmp.Diff([]string{"Ready=True Succeeded", "First=True Succeeded"}, told(b.app)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
@@ -141,5 +145,31 @@ func TestAHeadingIsInFrontOfReadyAndInNoEvent(t *testing.T) {
 	}
 	if got := <-b.events.Events; got != "Warning UpgradeFailed no" {
 		t.Errorf("the event says %q", got)
+	}
+}
+
+// TestAFailureHasOneEventUntilItChanges: neither a heading nor a restart makes it new, and a text that ends like the last one is another failure.
+func TestAFailureHasOneEventUntilItChanges(t *testing.T) {
+	b := newFixture(t, web())
+	run := func(heading, why string) {
+		t.Helper()
+		f := &headed{facts: facts{app: b.app}, heading: heading}
+		if _, err := b.Run(t.Context(), b.app, f, Of("First", f, func(context.Context, *headed) error { return Stop("Wrong", errors.New(why)) })); err != nil {
+			t.Fatal(err)
+		}
+		b.read(t, b.app)
+	}
+	run("", "reading: no")
+	run("Refused; ", "reading: no")
+	b.Runner = &Runner{Client: b.Client, Events: b.Events, Clock: b.Clock}
+	run("Refused; ", "reading: no")
+	run("", "no")
+	close(b.events.Events)
+	var got []string
+	for e := range b.events.Events {
+		got = append(got, e)
+	}
+	if diff := cmp.Diff([]string{"Warning Wrong reading: no", "Warning Wrong no"}, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }

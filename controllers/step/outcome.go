@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/denial"
+	"github.com/kubeop/kubeop/delivery/kube"
 )
 
 // verdict says how a step ended that did not succeed, with the reason for its condition.
@@ -22,6 +23,8 @@ type verdict struct {
 	err    error
 	// goesOn: the later steps run. stands: Ready depends only on the later steps, and not on this verdict.
 	goesOn, stands bool
+	// noNews: a failure that the condition reports for the present spec stays, and nothing is reported.
+	noNews bool
 }
 
 type kind int
@@ -40,6 +43,12 @@ func (v *verdict) Unwrap() error { return v.err }
 // Wait ends a step in which nothing failed. The object is reconciled again after the given time, or sooner when a watch reports a change.
 func Wait(reason string, after time.Duration, format string, args ...any) error {
 	return &verdict{kind: waiting, reason: reason, after: after, err: fmt.Errorf(format, args...)}
+}
+
+// Unanswered ends a step that waits for the first answer since the operator started: like Wait or, if its condition reports a failure of the
+// present spec, like Soon, because the restart is no news about the failure.
+func Unanswered(after time.Duration, waits error) error {
+	return &verdict{kind: waiting, reason: v1alpha1.ProgressingReason, after: after, err: waits, noNews: true}
 }
 
 // Soon ends a step whose work will end shortly. The status is not written, and the object is reconciled again after the given time, or
@@ -133,11 +142,24 @@ func Failure(err error) (reason string, is bool) {
 	return v.reason, (v.kind == stopped || v.kind == failed) && !v.stands
 }
 
+// Reason returns the reason of the condition of a step that ends with the error, which is not nil.
+func Reason(err error) string { return outcomeOf(err).reason }
+
+// Failing reports whether the condition of a step that ends with the error is False: the step failed, whether it is tried again or not, and also if
+// Ready does not report it. A step that needs a watch without a first list has not failed.
+func Failing(err error) bool {
+	if err == nil || errors.As(err, new(*kube.Unready)) {
+		return false
+	}
+	v := outcomeOf(err)
+	return v.kind == stopped || v.kind == failed
+}
+
 // outcomeOf returns the verdict of an error. An error that is no verdict is a failure that is retried.
 func outcomeOf(err error) *verdict {
 	var v *verdict
 	if errors.As(err, &v) {
-		return &verdict{kind: v.kind, reason: v.reason, after: v.after, err: err, goesOn: v.goesOn, stands: v.stands}
+		return &verdict{kind: v.kind, reason: v.reason, after: v.after, err: err, goesOn: v.goesOn, stands: v.stands, noNews: v.noNews}
 	}
 	reason := v1alpha1.FailedReason
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {

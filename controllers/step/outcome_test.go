@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/kube"
 )
 
 // TestARefusedApplyStopsOnlyIfNoRetryHelps: of several errors, one that may pass is enough to try again.
@@ -278,5 +279,53 @@ func TestASecondSuspensionOfTheSameTimeChangesNothing(t *testing.T) {
 	}
 	if b.patches != 1 {
 		t.Errorf("the status was written %d times, want 1", b.patches)
+	}
+}
+
+// TestAnAnswerThatIsMissingIsNoNewsAboutAFailure that is reported of the present spec.
+func TestAnAnswerThatIsMissingIsNoNewsAboutAFailure(t *testing.T) {
+	for name, c := range map[string]struct {
+		status     metav1.ConditionStatus
+		generation int64
+		reported   bool
+	}{
+		"nothing is known":           {"", 0, true},
+		"it failed":                  {metav1.ConditionFalse, 3, false},
+		"it failed with an old spec": {metav1.ConditionFalse, 2, true},
+		"it succeeded":               {metav1.ConditionTrue, 3, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t, web(func(a *v1alpha1.App) {
+				a.Generation = 3
+				if c.status != "" {
+					a.Status.Conditions = []metav1.Condition{{Type: "First", Status: c.status, Reason: "R", ObservedGeneration: c.generation}}
+				}
+			}))
+			result, err := b.run(t, Unanswered(LastLook, errors.New("no answer yet")))
+			if err != nil || result.RequeueAfter != LastLook {
+				t.Errorf("got %+v, %v", result, err)
+			}
+			if got := conditions.GetMessage(b.app, v1alpha1.ReadyCondition); (got == "no answer yet") != c.reported || (b.patches == 1) != c.reported {
+				t.Errorf("Ready says %q after %d writes, want a report: %t", got, b.patches, c.reported)
+			}
+		})
+	}
+}
+
+// TestFailingIsWhatMakesAConditionFalse.
+func TestFailingIsWhatMakesAConditionFalse(t *testing.T) {
+	no := errors.New("no")
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"success": {nil, false}, "an error": {no, true}, "tried again": {FailAfter("R", time.Second, no), true}, "stopped": {Stop("R", no), true},
+		"what was delivered stands": {Degrade(no), true}, "it goes on": {GoOn(no), true}, "it goes on while it waits": {GoOn(Wait("R", time.Second, "later")), false},
+		"it waits": {Wait("R", time.Second, "later"), false}, "soon": {Soon(time.Second), false}, "left out": {Skip(), false},
+		"no answer yet": {Unanswered(time.Second, no), false}, "no list of a watch yet": {fmt.Errorf("reading: %w", &kube.Unready{}), false},
+	} {
+		if got := Failing(c.err); got != c.want {
+			t.Errorf("%s: failing %t, want %t", name, got, c.want)
+		}
 	}
 }

@@ -15,24 +15,24 @@ import (
 // failure that is retried does not set the observed generation, so that kstatus reads the object as in progress. Marking Reconciling
 // deletes Stalled and the reverse; deleting both first would give an unchanged condition a new transition time at each Reconcile. Ready's
 // message begins with the heading.
-func summarise(obj Object, s Scope, v *verdict, report report) {
-	heading, settled := report.heading, false
+func summarise(obj Object, v *verdict, report report) {
+	settled, message := false, report.heading+report.message
 	switch {
 	case v == nil:
 		settled = true
 		conditions.Delete(obj, v1alpha1.ReconcilingCondition)
 		conditions.Delete(obj, v1alpha1.StalledCondition)
-		conditions.MarkTrue(obj, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "%s%s", heading, s.Summary())
+		conditions.MarkTrue(obj, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "%s", message)
 	case v.kind == waiting:
 		conditions.MarkReconciling(obj, v1alpha1.ProgressingReason, "%s", v.err)
-		conditions.MarkUnknown(obj, v1alpha1.ReadyCondition, v.reason, "%s%s", heading, v.err)
+		conditions.MarkUnknown(obj, v1alpha1.ReadyCondition, v.reason, "%s", message)
 	case v.kind == stopped:
 		settled = true
 		conditions.MarkStalled(obj, v.reason, "%s", v.err)
-		conditions.MarkFalse(obj, v1alpha1.ReadyCondition, v.reason, "%s%s", heading, v.err)
+		conditions.MarkFalse(obj, v1alpha1.ReadyCondition, v.reason, "%s", message)
 	default:
 		conditions.MarkReconciling(obj, v1alpha1.ProgressingWithRetryReason, "%s", v.err)
-		conditions.MarkFalse(obj, v1alpha1.ReadyCondition, v.reason, "%s%s", heading, v.err)
+		conditions.MarkFalse(obj, v1alpha1.ReadyCondition, v.reason, "%s", message)
 	}
 	if settled {
 		obj.GetReconcileStatus().ObservedGeneration = obj.GetGeneration()
@@ -45,7 +45,7 @@ func summarise(obj Object, s Scope, v *verdict, report report) {
 
 func setNotes(obj Object, notes []Note) {
 	for _, n := range notes {
-		if n.Condition == "" {
+		if n.Condition == "" || n.Stays {
 			continue
 		}
 		if n.Status == "" {

@@ -33,7 +33,8 @@ type Noter interface {
 	Notes() []Note
 }
 
-// Note is a condition that belongs to no step. A note without a status removes the condition; a note without a condition is only an event.
+// Note is a condition that belongs to no step. A note without a status removes the condition, unless it stays; a note without a condition is only
+// an event.
 type Note struct {
 	Condition string
 	Status    metav1.ConditionStatus
@@ -41,7 +42,12 @@ type Note struct {
 	Message   string
 	// Event is the type of the event to send when the note is new or changed; "" sends none.
 	Event string
+	// Stays leaves the condition as it is, also if it is missing. The other fields are empty then.
+	Stays bool
 }
+
+// Stays returns a note that leaves a condition as it is while nothing is known about it: a restart is no news.
+func Stays(condition string) Note { return Note{Condition: condition, Stays: true} }
 
 // Headed is a Scope with a beginning for Ready's message, whatever its status; "" for none.
 type Headed interface {
@@ -97,6 +103,8 @@ func masked(s Scope, err error) error {
 
 // report is what a scope reports in addition to the steps' conditions, masked.
 type report struct {
+	// message is Ready's message without its heading: why the Reconcile did not succeed, or the scope's summary.
+	message string
 	// heading is the beginning of Ready's message, details the end of its event's message; "" for none.
 	heading, details string
 	notes            []Note
@@ -104,6 +112,11 @@ type report struct {
 
 // reportOf returns the report of a scope. v is how the Reconcile ended; only a failure has details.
 func reportOf(s Scope, v *verdict) (r report) {
+	if v == nil {
+		r.message = s.Summary()
+	} else {
+		r.message = v.err.Error()
+	}
 	if h, ok := s.(Headed); ok {
 		r.heading = mask(s, h.Heading())
 	}

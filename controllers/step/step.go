@@ -10,6 +10,7 @@
 //	GoOn                as Degrade, and Ready reports it unless a later step ends worse
 //	Soon, WaitQuietly   work is under way: nothing is reported yet, the object is looked at again soon
 //	Wait                nothing is wrong, but something is missing: Ready is Unknown
+//	Unanswered          as Wait, but a failure that its condition reports stays reported
 //	Stop, Refused       only a change can help: the object is Stalled
 //	Fail, FailAfter     it failed and is tried again, with backoff or after a given time
 //	any other error     as Fail, with the reason Failed or AccessDenied
@@ -27,6 +28,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/fluxcd/pkg/runtime/metrics"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -49,7 +51,7 @@ type Runner struct {
 	// again after a while.
 	Wake func(key client.ObjectKey)
 
-	// failing holds the UIDs of objects whose last event about Ready reported a failure.
+	// failing holds, by UID, the failure that the last event about Ready of an object reported.
 	failing sync.Map
 	// meant holds the UIDs of objects whose deletion was meant for them, so that Cause is not called again.
 	meant sync.Map
@@ -94,6 +96,12 @@ func (r *Runner) record(obj Object, start time.Time) {
 	}
 }
 
+// reportsFailure reports whether a condition is False for the present spec.
+func reportsFailure(obj Object, condition string) bool {
+	last := conditions.Get(obj, condition)
+	return last != nil && last.Status == metav1.ConditionFalse && last.ObservedGeneration == obj.GetGeneration()
+}
+
 // walk runs the steps and sets their conditions. It returns nil if all succeeded, otherwise how the first failed step ended. Steps that end
 // with goesOn do not stop the walk; if no later step stops it, the last of them whose verdict counts for Ready is returned. If one does, what
 // they say of their conditions stays. degraded are the conditions of the steps that ended with Degrade.
@@ -108,6 +116,9 @@ func (r *Runner) walk(ctx context.Context, obj Object, steps []Step) (ends *verd
 		v := r.awaits(obj, err)
 		if v == nil {
 			v = outcomeOf(err)
+		}
+		if v.noNews && reportsFailure(obj, s.condition) {
+			v.kind = quiet
 		}
 		switch v.kind {
 		case quiet:

@@ -135,14 +135,13 @@ func (w *Writer) done(of *pending, err error) {
 const patience = 2
 
 // Note implements update.Writer.
-func (w *Writer) Note(key, condition string, last *metav1.Condition) step.Note {
+func (w *Writer) Note(key, condition string) step.Note {
 	note := step.Note{Condition: condition}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.pending[key]
-	if now != nil && !now.answered && last != nil {
-		note.Status, note.Reason, note.Message = last.Status, last.Reason, last.Message
-		return note
+	if now != nil && !now.answered {
+		return step.Stays(condition)
 	}
 	if now == nil || now.failure == nil {
 		return note

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,6 +71,8 @@ type Pass struct {
 	SourceRevision string
 	// Recorded are the entries of the App's inventory.
 	Recorded []v1alpha1.InventoryEntry
+	// Broken: what the App depends on, its source or its rendering failed.
+	Broken bool
 	// InLine: the App waits for its turn to fetch or to build.
 	InLine bool
 	// Wrote: objects were written.
@@ -82,13 +83,11 @@ type Pass struct {
 // nothing. If the source is broken, the earlier declaration stays. note reports whether the declaration changed.
 func (d *declarations) note(p Pass) (news bool) {
 	app := p.App
-	broken := conditions.IsFalse(app, v1alpha1.DependenciesReadyCondition) || conditions.IsFalse(app, v1alpha1.SourceReadyCondition) ||
-		conditions.IsFalse(app, v1alpha1.RenderedCondition)
 	rendered := p.Objects != nil || p.Rendered
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.wait(app, p.InLine)
-	if app.Spec.Helm != nil || app.Spec.Suspend || (!rendered && !broken) {
+	if app.Spec.Helm != nil || app.Spec.Suspend || (!rendered && !p.Broken) {
 		return false
 	}
 	if d.projects == nil {

@@ -37,30 +37,25 @@ func declaring(app *v1alpha1.App, revision string, names ...string) Pass {
 
 // TestNoteRecordsTheDeclarationsOfAPass starts after a pass of generation 1 that declared one object.
 func TestNoteRecordsTheDeclarationsOfAPass(t *testing.T) {
-	with := func(conditions ...metav1.Condition) func(*v1alpha1.App) {
-		return func(a *v1alpha1.App) { a.Status.Conditions = conditions }
-	}
-	blocked := with(metav1.Condition{Type: v1alpha1.DependenciesReadyCondition, Status: "Unknown"}, metav1.Condition{Type: v1alpha1.SourceReadyCondition, Status: "Unknown"})
-	broken := with(metav1.Condition{Type: v1alpha1.DependenciesReadyCondition, Status: "True"}, metav1.Condition{Type: v1alpha1.SourceReadyCondition, Status: "False"})
+	as, broken := func(*Pass) {}, func(p *Pass) { p.Broken = true }
+	failed := []metav1.Condition{{Type: v1alpha1.SourceReadyCondition, Status: "False"}}
 	cases := map[string]struct {
-		change     func(*v1alpha1.App)
+		change     func(*Pass)
 		declared   []string
 		done       bool
 		generation int64
 		declares   bool
 	}{
-		"it declares it again":      {with(), []string{"moved", "a"}, true, 2, true},
-		"it no longer does":         {with(), []string{"a"}, true, 2, false},
-		"it declares nothing":       {with(), nil, true, 2, false},
-		"it was only rendered":      {with(), []string{"a"}, false, 2, false},
-		"it waits for a dependency": {blocked, nil, false, 1, true},
+		"it declares it again":      {as, []string{"moved", "a"}, true, 2, true},
+		"it no longer does":         {as, []string{"a"}, true, 2, false},
+		"it declares nothing":       {as, nil, true, 2, false},
+		"it was only rendered":      {as, []string{"a"}, false, 2, false},
+		"it waits for a dependency": {as, nil, false, 1, true},
 		"its source is broken":      {broken, nil, false, 2, true},
-		"it was broken, and is not": {broken, []string{"a"}, true, 2, false},
-		"the pass has no result":    {with(), nil, false, 1, true},
-		"its dependency is wrong":   {with(metav1.Condition{Type: v1alpha1.DependenciesReadyCondition, Status: "False"}), nil, false, 2, true},
-		"it does not render":        {with(metav1.Condition{Type: v1alpha1.RenderedCondition, Status: "False"}), nil, false, 2, true},
-		"it is suspended":           {func(a *v1alpha1.App) { a.Spec.Suspend = true }, []string{"a"}, true, 1, true},
-		"it became a Helm app":      {func(a *v1alpha1.App) { a.Spec.Helm = &v1alpha1.HelmSource{} }, []string{"a"}, true, 1, true},
+		"it is suspended":           {func(p *Pass) { p.App.Spec.Suspend = true }, []string{"a"}, true, 1, true},
+		"it became a Helm app":      {func(p *Pass) { p.App.Spec.Helm = &v1alpha1.HelmSource{} }, []string{"a"}, true, 1, true},
+		"it was broken, and is not": {func(p *Pass) { p.App.Status.Conditions = failed }, []string{"a"}, true, 2, false},
+		"it waits after a failure":  {func(p *Pass) { p.App.Status.Conditions = failed }, nil, false, 1, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +63,7 @@ func TestNoteRecordsTheDeclarationsOfAPass(t *testing.T) {
 			all.note(declaring(gitApp(1), "one", "moved"))
 			p := declaring(gitApp(2), "two", c.declared...)
 			p.Rendered = c.done
-			c.change(p.App)
+			c.change(&p)
 			all.note(p)
 			got, ok := all.of(p.App.Namespace, p.App.Name)
 			if !ok || got.input.generation != c.generation {
@@ -89,7 +84,7 @@ func TestNoteRecordsTheDeclarationsOfAPass(t *testing.T) {
 func TestABrokenAppKeepsItsObjectsOverARestart(t *testing.T) {
 	var all declarations
 	p := declaring(gitApp(2), "")
-	p.Rendered, p.App.Status.Conditions = false, []metav1.Condition{{Type: v1alpha1.SourceReadyCondition, Status: "False"}}
+	p.Rendered, p.Broken = false, true
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	for _, name := range names {
 		p.Recorded = append(p.Recorded, v1alpha1.InventoryEntry{ID: "kubeop-acme-shop_" + name + "__ConfigMap", Version: "v1"})

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,14 +48,15 @@ func (c *Counter) Count(app *v1alpha1.App, broken []policy.Notice) {
 // Forget drops the state of an App.
 func (c *Counter) Forget(app *v1alpha1.App) { c.counted.Forget(app) }
 
-// Warning returns the condition PolicyWarning of an App. While it is not known what the App breaks, with broken nil, the condition stays as it is; but it
+// Warning returns the condition PolicyWarning of an App, by the rules for it. While it is not known what the App breaks, with broken nil, the condition stays as it is; but it
 // goes with the last rule that warns.
-func Warning(app *v1alpha1.App, rules *v1alpha1.GuardrailsSpec, broken *[]policy.Notice) step.Note {
+func Warning(rules *v1alpha1.GuardrailsSpec, broken *[]policy.Notice) step.Note {
 	note := step.Note{Condition: v1alpha1.PolicyWarningCondition}
-	if broken == nil {
-		if last := conditions.Get(app, note.Condition); last != nil && (rules == nil || len(rules.Warn) > 0) {
-			note.Status, note.Reason, note.Message = last.Status, last.Reason, last.Message
-		}
+	switch {
+	case broken != nil:
+	case rules == nil || len(rules.Warn) > 0:
+		return step.Stays(note.Condition)
+	default:
 		return note
 	}
 	var lines []string

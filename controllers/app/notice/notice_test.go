@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -20,14 +19,13 @@ func broken(object string, action v1alpha1.PolicyAction) policy.Notice {
 // TestOnlyWarningsAreShown, the first ones, and what is denied or audited is not.
 func TestOnlyWarningsAreShown(t *testing.T) {
 	all := []policy.Notice{broken("Pod/denied", v1alpha1.DenyAction), broken("Pod/audited", v1alpha1.AuditAction)}
-	app := &v1alpha1.App{}
-	if note := Warning(app, nil, &all); note.Status != "" || note.Message != "" {
+	if note := Warning(nil, &all); note.Status != "" || note.Message != "" {
 		t.Errorf("without a warning: %+v", note)
 	}
 	for i := range 12 {
 		all = append(all, broken(fmt.Sprintf("Pod/p%d", i), v1alpha1.WarnAction))
 	}
-	note := Warning(app, nil, &all)
+	note := Warning(nil, &all)
 	lines := strings.Split(note.Message, "\n")
 	if note.Status != "True" || note.Reason != v1alpha1.PolicyWarningReason || note.Event != "Warning" || len(lines) != 11 ||
 		lines[0] != "Pod/p0 has the image a; see spec.images.allow of policies/counted.yaml in the platform repository" || lines[10] != "and 2 more" {
@@ -37,22 +35,17 @@ func TestOnlyWarningsAreShown(t *testing.T) {
 
 // TestAWarningStaysWhileNothingIsKnown: after a restart, nobody has rendered the chart of a Helm App. It goes with the last rule that warns.
 func TestAWarningStaysWhileNothingIsKnown(t *testing.T) {
-	app := &v1alpha1.App{}
-	if note := Warning(app, nil, nil); note.Status != "" {
-		t.Errorf("of an app that never had one: %+v", note)
-	}
-	conditions.MarkTrue(app, v1alpha1.PolicyWarningCondition, v1alpha1.PolicyWarningReason, "Pod/a is odd")
 	warns := &v1alpha1.GuardrailsSpec{Warn: []v1alpha1.AppliedPolicy{{Policy: "p"}}}
 	for name, c := range map[string]struct {
 		rules *v1alpha1.GuardrailsSpec
 		stays bool
 	}{"the rules are unknown": {nil, true}, "a rule warns": {warns, true}, "no rule warns": {&v1alpha1.GuardrailsSpec{}, false}} {
-		note := Warning(app, c.rules, nil)
-		if stays := note.Message == "Pod/a is odd" && note.Status == "True" && note.Event == ""; stays != c.stays {
+		note := Warning(c.rules, nil)
+		if note.Status != "" || note.Stays != c.stays {
 			t.Errorf("%s: %+v", name, note)
 		}
 	}
-	if note := Warning(app, warns, &[]policy.Notice{}); note.Status != "" {
+	if note := Warning(warns, &[]policy.Notice{}); note.Status != "" || note.Stays {
 		t.Errorf("of an app that breaks nothing any more: %+v", note)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,13 +30,10 @@ func Encrypted(recipient string, outdated []string, err error) Encryption {
 // note is the condition OutdatedKey. While nothing is known, it stays as it is.
 func (e Encryption) note(app *v1alpha1.App) step.Note {
 	note := step.Note{Condition: v1alpha1.OutdatedKeyCondition}
-	if !e.known {
-		if last := conditions.Get(app, note.Condition); last != nil && decrypts(&app.Spec) {
-			note.Status, note.Reason, note.Message = last.Status, last.Reason, last.Message
-		}
-		return note
-	}
-	if len(e.outdated) == 0 {
+	switch {
+	case !e.known && decrypts(&app.Spec):
+		return step.Stays(note.Condition)
+	case len(e.outdated) == 0:
 		return note
 	}
 	var names []string

@@ -19,43 +19,39 @@ func TestFilesForAnEarlierKeyAreACondition(t *testing.T) {
 	for n := range maxOutdated + 1 {
 		eleven = append(eleven, fmt.Sprintf("%02d.yaml", n))
 	}
-	said := metav1.Condition{Type: v1alpha1.OutdatedKeyCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.EarlierKeyReason, Message: "said before"}
 	git := v1alpha1.AppSpec{Git: &v1alpha1.GitSource{Build: v1alpha1.Build{Decryption: &v1alpha1.Decryption{}}}}
 	raw := v1alpha1.AppSpec{Raw: &v1alpha1.RawSource{Decryption: &v1alpha1.Decryption{}}}
 	for name, c := range map[string]struct {
 		spec    v1alpha1.AppSpec
-		before  []metav1.Condition
 		is      Encryption
-		message string
+		message string // "stays" if the condition stays.
 	}{
-		"nothing was built yet":        {git, nil, Encryption{}, ""},
-		"no build since":               {git, []metav1.Condition{said}, Encryption{}, "said before"},
-		"no build of manifests since":  {raw, []metav1.Condition{said}, Encryption{}, "said before"},
-		"a build that failed":          {git, []metav1.Condition{said}, Encrypted("age1new", nil, errors.New("no file")), "said before"},
-		"it decrypts nothing any more": {v1alpha1.AppSpec{Git: &v1alpha1.GitSource{}}, []metav1.Condition{said}, Encryption{}, ""},
-		"it is of another source":      {v1alpha1.AppSpec{}, []metav1.Condition{said}, Encryption{}, ""},
-		"all are for the present key":  {git, []metav1.Condition{said}, Encrypted("age1new", nil, nil), ""},
-		"some are not":                 {git, nil, Encrypted("age1new", []string{"a.yaml", "b.yaml"}, nil), "the present one, age1new: a.yaml, b.yaml: encrypt them"},
-		"as many as are named":         {git, nil, Encrypted("age1new", eleven[:maxOutdated], nil), "08.yaml, 09.yaml: encrypt them"},
-		"more than are named":          {git, nil, Encrypted("age1new", eleven, nil), "09.yaml, and 1 more: encrypt them"},
-		"a name of two lines":          {git, nil, Encrypted("age1new", []string{"a\nb.yaml"}, nil), "age1new: a b.yaml: encrypt them"},
+		"nothing was built yet":        {git, Encryption{}, "stays"},
+		"no manifests were built yet":  {raw, Encryption{}, "stays"},
+		"a build that failed":          {git, Encrypted("age1new", nil, errors.New("no file")), "stays"},
+		"it decrypts nothing any more": {v1alpha1.AppSpec{Git: &v1alpha1.GitSource{}}, Encryption{}, ""},
+		"it is of another source":      {v1alpha1.AppSpec{}, Encryption{}, ""},
+		"all are for the present key":  {git, Encrypted("age1new", nil, nil), ""},
+		"some are not":                 {git, Encrypted("age1new", []string{"a.yaml", "b.yaml"}, nil), "the present one, age1new: a.yaml, b.yaml: encrypt them"},
+		"as many as are named":         {git, Encrypted("age1new", eleven[:maxOutdated], nil), "08.yaml, 09.yaml: encrypt them"},
+		"more than are named":          {git, Encrypted("age1new", eleven, nil), "09.yaml, and 1 more: encrypt them"},
+		"a name of two lines":          {git, Encrypted("age1new", []string{"a\nb.yaml"}, nil), "age1new: a b.yaml: encrypt them"},
 	} {
 		app := &v1alpha1.App{Spec: c.spec}
-		app.Status.Conditions = c.before
 		note := c.is.note(app)
 		if note.Condition != v1alpha1.OutdatedKeyCondition {
 			t.Errorf("%s: it is about %s", name, note.Condition)
 		}
-		if c.message == "" {
-			if note.Status != "" {
-				t.Errorf("%s: got %+v, want no condition", name, note)
+		if c.message == "" || c.message == "stays" {
+			if note.Status != "" || note.Stays != (c.message == "stays") {
+				t.Errorf("%s: got %+v", name, note)
 			}
 			continue
 		}
 		if note.Status != metav1.ConditionTrue || note.Reason != v1alpha1.EarlierKeyReason || !strings.Contains(note.Message, c.message) {
 			t.Errorf("%s: got %+v, want %q", name, note, c.message)
 		}
-		if repeated := note.Message == said.Message; repeated != (note.Event == "") || !repeated && note.Event != corev1.EventTypeWarning {
+		if note.Event != corev1.EventTypeWarning {
 			t.Errorf("%s: the event is %q", name, note.Event)
 		}
 	}

@@ -137,33 +137,22 @@ func TestALongFetchIsReportedUnlessTheStatusHasMore(t *testing.T) {
 		server.Wrap = func(http.ResponseWriter, *http.Request, http.Handler) bool { <-hold; return false }
 	})
 	defer close(hold)
-	condition := func(status metav1.ConditionStatus, generation int64) []metav1.Condition {
-		return []metav1.Condition{{Type: v1alpha1.SourceReadyCondition, Status: status, Reason: "R", ObservedGeneration: generation}}
+	w := newWorld(t)
+	app := appOf("web", v1alpha1.AppSpec{Git: &v1alpha1.GitSource{URL: server.RepoURL()}})
+	look := func() error {
+		s := w.subjects.New(app)
+		s.Client, s.Owner.Tenant = w.api, "acme"
+		return w.Fetch(t.Context(), s, &Found{})
 	}
-	for name, c := range map[string]struct {
-		last []metav1.Condition
-		want string
-	}{
-		"nothing":                  {nil, "waits Progressing: "},
-		"a failure":                {condition(metav1.ConditionFalse, 1), "soon, after 15s"},
-		"a failure of an old spec": {condition(metav1.ConditionFalse, 0), "waits Progressing: "},
-		"a success":                {condition(metav1.ConditionTrue, 1), "waits Progressing: "},
-	} {
-		w := newWorld(t)
-		app := appOf("web", v1alpha1.AppSpec{Git: &v1alpha1.GitSource{URL: server.RepoURL()}})
-		app.Status.Conditions = c.last
-		look := func() string {
-			s := w.subjects.New(app)
-			s.Client, s.Owner.Tenant = w.api, "acme"
-			return steptest.Outcome(t, w.Fetch(t.Context(), s, &Found{}))
-		}
-		if got := look(); got != "soon, after 2s" {
-			t.Errorf("%s, at first: %s", name, got)
-		}
-		w.clock.Step(step.Quiet)
-		if got := look(); !strings.HasPrefix(got, c.want) {
-			t.Errorf("%s, later: %s, want %s", name, got, c.want)
-		}
+	if got := steptest.Outcome(t, look()); got != "soon, after 2s" {
+		t.Errorf("at first: %s", got)
+	}
+	w.clock.Step(step.Quiet)
+	if got := steptest.Outcome(t, look()); !strings.HasPrefix(got, "waits Progressing: ") {
+		t.Errorf("later: %s", got)
+	}
+	if got := steptest.AfterFailure(t, look()); got != "soon, after 15s" {
+		t.Errorf("later, after a failure: %s", got)
 	}
 }
 

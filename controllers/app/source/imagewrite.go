@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -95,7 +94,7 @@ func (w *ImageWriter) found(app *v1alpha1.App) *v1alpha1.ImageWritten {
 
 // Note returns the condition ImageWriteFailed of an App.
 func (w *ImageWriter) Note(app *v1alpha1.App) step.Note {
-	note := w.Writes.Note(imageKey(app), v1alpha1.ImageWriteFailedCondition, conditions.Get(app, v1alpha1.ImageWriteFailedCondition))
+	note := w.Writes.Note(imageKey(app), v1alpha1.ImageWriteFailedCondition)
 	if note.Event != "" {
 		note.Message += "; the app runs what the file says"
 	}

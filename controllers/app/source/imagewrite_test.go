@@ -30,7 +30,7 @@ func (a *asked) Ask(u update.Update) *update.Written {
 	return a.written
 }
 
-func (a *asked) Note(_, condition string, _ *metav1.Condition) step.Note {
+func (a *asked) Note(_, condition string) step.Note {
 	return step.Note{Condition: condition, Message: a.message}
 }
 

@@ -52,20 +52,16 @@ func (p *pass) degrade(outcome, err error) error {
 	return step.Degrade(outcome)
 }
 
-// awaitAnswer ends the step while the source is being fetched. It reports the fetch only if the status has nothing more important about the
-// source.
+// awaitAnswer ends the step while the source is being fetched.
 func (p *pass) awaitAnswer(waits error) error {
-	last := conditions.Get(p.App, v1alpha1.SourceReadyCondition)
 	switch {
 	case p.justQueried(waits):
 		return step.Soon(step.Quiet)
 	case delivered(p.App):
 		p.found.Kept = true
 		return step.Skip()
-	case last != nil && last.Status == metav1.ConditionFalse && last.ObservedGeneration == p.App.Generation:
-		return step.Soon(step.LastLook)
 	}
-	return step.Wait(v1alpha1.ProgressingReason, step.LastLook, "%w", waits)
+	return step.Unanswered(step.LastLook, waits)
 }
 
 // delivered reports whether the App was delivered with its present spec and folder. Then only changes of the source can be missing.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -317,6 +318,9 @@ func (f *Fetcher) VerifyRunning(ctx context.Context, s *subject.Subject, entries
 // VerifyKept is VerifyRunning for an App that is not ready: it may be long until it gets to Verify, for example because its source is gone, and what it has in
 // the cluster starts anew meanwhile. It holds nothing back.
 func (f *Fetcher) VerifyKept(ctx context.Context, s *subject.Subject, entries []v1alpha1.InventoryEntry) {
+	if conditions.IsReady(s.App) {
+		return
+	}
 	if err := f.VerifyRunning(ctx, s, entries); err != nil {
 		ctrl.LoggerFrom(ctx).Info("Signatures of images that run are not verified yet", "reason", err.Error())
 	}

@@ -4,8 +4,6 @@ package update
 import (
 	"path"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/gitops/layout"
@@ -47,9 +45,9 @@ type Writer interface {
 	// Ask asks for an update, and returns what was written of it; nil if it is not written yet. An update with the same key replaces one that is
 	// not the same.
 	Ask(u Update) *Written
-	// Note returns a condition that is True while the update of a key cannot be written, and says why. last is the condition as the status has it,
-	// which a restart does not change.
-	Note(key, condition string, last *metav1.Condition) step.Note
+	// Note returns a condition that is True while the update of a key cannot be written, and says why. It stays until the first attempt since the
+	// start has ended.
+	Note(key, condition string) step.Note
 	// Last returns the last update of a key, and what was written of it: nil if it is not written yet, or was dropped.
 	Last(key string) (Update, *Written)
 	// Drop drops an update that was asked for; one that is being written is not tried again.

@@ -33,11 +33,23 @@ func (scope) Summary() string { return "" }
 // the Reconcile continues with the next step.
 func Outcome(t *testing.T, err error) string {
 	t.Helper()
+	return outcome(t, err)
+}
+
+// AfterFailure is Outcome for an object whose status reports a failure of the step with its present spec.
+func AfterFailure(t *testing.T, err error) string {
+	t.Helper()
+	return outcome(t, err, metav1.Condition{Type: "First", Status: metav1.ConditionFalse, Reason: "Away"})
+}
+
+func outcome(t *testing.T, err error, before ...metav1.Condition) string {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "app"}}
+	app.Status.Conditions = before
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(app).WithStatusSubresource(app).Build()
 	runner := &step.Runner{Client: c, Events: events.NewFakeRecorder(10), Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
 	later := false
