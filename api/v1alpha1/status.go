@@ -19,6 +19,10 @@ type ReconcileStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
+	// ReadyMessage is the message that Ready had before the object was suspended: while it is suspended, Ready's message begins with that of
+	// Suspended. Otherwise it is empty.
+	ReadyMessage string `json:"readyMessage,omitempty"`
+
 	meta.ReconcileRequestStatus `json:",inline"`
 }
 

@@ -2,7 +2,6 @@ package step
 
 import (
 	"context"
-	"strings"
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -37,6 +36,7 @@ func summarise(obj Object, v *verdict, report report) {
 	if settled {
 		obj.GetReconcileStatus().ObservedGeneration = obj.GetGeneration()
 	}
+	obj.GetReconcileStatus().ReadyMessage = ""
 	setNotes(obj, report.notes)
 	if token, ok := meta.ReconcileAnnotationValue(obj.GetAnnotations()); ok {
 		obj.GetReconcileStatus().SetLastHandledReconcileRequest(token)
@@ -58,23 +58,27 @@ func setNotes(obj Object, notes []Note) {
 	}
 }
 
-// suspended sets the condition Suspended, whose message begins Ready's message too. until is empty without an end.
+// suspended sets the condition Suspended, whose message begins Ready's message too; the status keeps what Ready said before. until is empty
+// without an end.
 func (r *Runner) suspended(ctx context.Context, obj Object, until string) error {
 	before := obj.DeepCopyObject().(Object)
 	now := &metav1.Condition{
 		Type: v1alpha1.SuspendedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.SuspendedReason, Message: "Suspended" + until,
 		ObservedGeneration: obj.GetGeneration(),
 	}
-	was, ready := conditions.Get(obj, v1alpha1.SuspendedCondition), conditions.Get(obj, v1alpha1.ReadyCondition)
+	was, ready, status := conditions.Get(obj, v1alpha1.SuspendedCondition), conditions.Get(obj, v1alpha1.ReadyCondition), obj.GetReconcileStatus()
 	if was != nil && was.Message == now.Message {
 		return nil
 	}
+	if was == nil && ready != nil {
+		status.ReadyMessage = ready.Message
+	}
 	if ready != nil {
 		marked := ready.DeepCopy()
-		if was != nil {
-			marked.Message = strings.TrimPrefix(marked.Message, was.Message+"; ")
+		marked.Message = now.Message
+		if status.ReadyMessage != "" {
+			marked.Message += "; " + status.ReadyMessage
 		}
-		marked.Message = now.Message + "; " + marked.Message
 		conditions.Set(obj, marked)
 	}
 	conditions.Set(obj, now)

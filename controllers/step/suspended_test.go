@@ -44,11 +44,26 @@ func TestAnAnnotationSuspendsUntilItsTime(t *testing.T) {
 	if _, err := b.run(t, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := conditions.GetMessage(b.app, v1alpha1.ReadyCondition); got != "Applied main@sha1:1" {
-		t.Errorf("Ready says %q after the time", got)
+	if got := conditions.GetMessage(b.app, v1alpha1.ReadyCondition); got != "Applied main@sha1:1" || b.app.Status.ReadyMessage != "" {
+		t.Errorf("Ready says %q after the time, and the status keeps %q", got, b.app.Status.ReadyMessage)
 	}
 	if conditions.Has(b.app, v1alpha1.SuspendedCondition) {
 		t.Error("Suspended remains after the time")
+	}
+}
+
+// TestReadySaysOnlyTheEndIfNothingIsKeptOfIt: an earlier version suspended the object, and kept nothing.
+func TestReadySaysOnlyTheEndIfNothingIsKeptOfIt(t *testing.T) {
+	b := newFixture(t, web(func(a *v1alpha1.App) {
+		a.Annotations = map[string]string{v1alpha1.SuspendAnnotation: "1970-01-01T02:00:00Z"}
+		conditions.MarkTrue(a, v1alpha1.SuspendedCondition, v1alpha1.SuspendedReason, "Suspended until 1970-01-01T01:00:00Z")
+		conditions.MarkTrue(a, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "Suspended until 1970-01-01T01:00:00Z; Applied")
+	}))
+	if _, err := b.run(t, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := conditions.GetMessage(b.app, v1alpha1.ReadyCondition), "Suspended until 1970-01-01T02:00:00Z"; got != want {
+		t.Errorf("Ready says %q, want %q", got, want)
 	}
 }
 
