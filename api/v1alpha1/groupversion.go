@@ -33,11 +33,12 @@ const (
 
 	HostnameClaimKind = "HostnameClaim"
 	RegistryKind      = "Registry"
+	PriceListKind     = "PriceList"
 )
 
 func addKinds(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &Repository{}, &RepositoryList{}, &Tenant{}, &TenantList{}, &Project{}, &ProjectList{}, &App{}, &AppList{},
-		&Policy{}, &PolicyList{}, &Guardrails{}, &GuardrailsList{}, &HostnameClaim{}, &HostnameClaimList{}, &Registry{}, &RegistryList{})
+		&Policy{}, &PolicyList{}, &Guardrails{}, &GuardrailsList{}, &HostnameClaim{}, &HostnameClaimList{}, &Registry{}, &RegistryList{}, &PriceList{}, &PriceListList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

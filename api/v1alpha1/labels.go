@@ -36,7 +36,7 @@ const (
 	BudgetAnnotation = "paas.kubeop.io/budget-at"
 	// RevisionAnnotation is the revision at which the folder last changed, as "branch@sha1:<commit>".
 	RevisionAnnotation = "paas.kubeop.io/revision"
-	// AuthorAnnotation is the name of the author of that commit, on an App.
+	// AuthorAnnotation is the name of the author of that commit, on an App or a PriceList.
 	AuthorAnnotation = "paas.kubeop.io/author"
 	// PreviewOfAnnotation on a preview and its Apps names the project that it is a preview of, and BranchAnnotation its branch.
 	PreviewOfAnnotation = "paas.kubeop.io/preview-of"

@@ -100,6 +100,11 @@ type TenantSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +listType=set
 	Policies []string `json:"policies,omitempty"`
+	// PriceList is the name of the PriceList by which the tenant's usage is priced: prices/<pricelist>.yaml of the platform repository. Default: the
+	// one with spec.default.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	PriceList string `json:"priceList,omitempty"`
 	// Domains are the tenant's own, such as "shop.example.com": its host names are that name or below it, and wildcards may be, too, besides what
 	// Policies allow. A domain overlaps with none of another tenant, so two tenants with domains never have the same host name. Default: none, and
 	// then only Policies limit the host names.

@@ -22,7 +22,7 @@ const ByRepository = "repository"
 
 // FromGit reports whether an object was declared from a folder or a file: either kubeop's field manager applied it, or it was restored from a backup,
 // which keeps the annotations and may drop the managed fields. If the name differs from that of the folder, or of the
-// file of a Policy or a Registry, a person made a copy.
+// file of a kind that has a file for each object, a person made a copy.
 func FromGit(o client.Object) bool {
 	name := path.Base(o.GetAnnotations()[v1alpha1.FolderAnnotation])
 	if ref, _ := identity.Of(o); ref.OneFile() {
@@ -31,7 +31,7 @@ func FromGit(o client.Object) bool {
 	return fieldmanager.Applied(o) || name == o.GetName()
 }
 
-// KeepRevision keeps the revision of an app if its folder did not change, so that a commit writes only the apps that it changes.
+// KeepRevision keeps the revision of an app or a price list if what declares it did not change, so that a commit writes only what it changes.
 func KeepRevision(o, live client.Object) {
 	was := live.GetAnnotations()[v1alpha1.RevisionAnnotation]
 	annotations := o.GetAnnotations()
@@ -41,7 +41,7 @@ func KeepRevision(o, live client.Object) {
 	}
 }
 
-// NameAuthor names the author of the revision on an app.
+// NameAuthor names the author of the revision on an app or a price list.
 func NameAuthor(o client.Object, author string) {
 	annotations := o.GetAnnotations()
 	delete(annotations, v1alpha1.AuthorAnnotation)
@@ -107,8 +107,9 @@ func Manifest(o client.Object) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: content}
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
-	if _, policy := o.(*v1alpha1.Policy); !policy { // Nothing is to be done before a Policy goes, so nobody would remove its finalizer.
-		// Otherwise its controller would need another request to add it.
+	switch o.(type) {
+	case *v1alpha1.Policy, *v1alpha1.PriceList: // Nothing is to be done before they go, so nobody would remove their finalizer.
+	default: // Otherwise its controller would need another request to add it.
 		u.SetFinalizers([]string{v1alpha1.Finalizer})
 	}
 	return u, nil

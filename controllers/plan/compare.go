@@ -93,7 +93,7 @@ func (c *comparison) live(ctx context.Context) error {
 	projects := &v1alpha1.ProjectList{}
 	tenant, home := c.repository.Spec.Tenant, ""
 	if tenant == "" {
-		for _, of := range []client.ObjectList{&v1alpha1.PolicyList{}, &v1alpha1.RegistryList{}, &v1alpha1.TenantList{}} {
+		for _, of := range []client.ObjectList{&v1alpha1.PolicyList{}, &v1alpha1.RegistryList{}, &v1alpha1.PriceListList{}, &v1alpha1.TenantList{}} {
 			if err := c.list(ctx, of, ""); err != nil {
 				return err
 			}
@@ -138,7 +138,7 @@ func (c *comparison) list(ctx context.Context, of client.ObjectList, namespace s
 	return nil
 }
 
-// changes returns what the commit changes of Policies, Registries, Tenants, Projects and Apps, and why deletions are held.
+// changes returns what the commit changes of Policies, Registries, PriceLists, Tenants, Projects and Apps, and why deletions are held.
 func (c *comparison) changes(ctx context.Context) (changes []Change, held []string, err error) {
 	lost := map[identity.Ref]client.Object{}
 	for ref, o := range c.there {

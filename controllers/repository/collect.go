@@ -109,7 +109,7 @@ func (s *scope) mayDeclare(ref identity.Ref) bool {
 // what the cache has not shown since.
 func (r *Reconciler) live(ctx context.Context, p *progress, ref identity.Ref) (client.Object, error) {
 	live := map[string]client.Object{
-		v1alpha1.PolicyKind: &v1alpha1.Policy{}, v1alpha1.RegistryKind: &v1alpha1.Registry{}, v1alpha1.TenantKind: &v1alpha1.Tenant{}, v1alpha1.ProjectKind: &v1alpha1.Project{}, v1alpha1.AppKind: &v1alpha1.App{},
+		v1alpha1.PolicyKind: &v1alpha1.Policy{}, v1alpha1.RegistryKind: &v1alpha1.Registry{}, v1alpha1.PriceListKind: &v1alpha1.PriceList{}, v1alpha1.TenantKind: &v1alpha1.Tenant{}, v1alpha1.ProjectKind: &v1alpha1.Project{}, v1alpha1.AppKind: &v1alpha1.App{},
 	}[ref.Kind()]
 	err := r.Client.Get(ctx, ref.Key(), live)
 	switch {
@@ -279,7 +279,7 @@ func (r *Reconciler) declaredBy(ctx context.Context, name string) (map[identity.
 		}
 	}
 	of := client.MatchingFields{byRepository: name}
-	lists := []client.ObjectList{&v1alpha1.PolicyList{}, &v1alpha1.RegistryList{}, &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}, &v1alpha1.AppList{}}
+	lists := []client.ObjectList{&v1alpha1.PolicyList{}, &v1alpha1.RegistryList{}, &v1alpha1.PriceListList{}, &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}, &v1alpha1.AppList{}}
 	for _, list := range lists {
 		if err := r.Client.List(ctx, list, of, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing what repository %s declared: %w", name, err)

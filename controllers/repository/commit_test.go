@@ -554,7 +554,7 @@ func (i indexes) IndexField(_ context.Context, o client.Object, _ string, of cli
 
 func TestObjectsAreFoundByTheRepositoryThatDeclaresThem(t *testing.T) {
 	all := map[string]client.IndexerFunc{}
-	if err := index(t.Context(), indexes{of: all}); err != nil || len(all) != 6 {
+	if err := index(t.Context(), indexes{of: all}); err != nil || len(all) != 7 {
 		t.Fatalf("indexed are %d kinds, %v", len(all), err)
 	}
 	of := all["*v1alpha1.App"]

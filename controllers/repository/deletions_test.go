@@ -127,7 +127,7 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 	build := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields().
 		WithRESTMapper(watchtest.Mapper(scheme, "Namespace Tenant Repository Policy")).WithTypeConverters(managedfields.NewDeducedTypeConverter())
 	labelled := func(o client.Object) []string { return []string{o.GetLabels()[v1alpha1.RepositoryLabel]} }
-	for _, o := range []client.Object{&v1alpha1.Policy{}, &v1alpha1.Registry{}, &v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
+	for _, o := range []client.Object{&v1alpha1.Policy{}, &v1alpha1.Registry{}, &v1alpha1.PriceList{}, &v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
 		build.WithIndex(o, byRepository, labelled)
 	}
 	build.WithIndex(&v1alpha1.Repository{}, bySecret, func(o client.Object) []string { return secretsOf(o.(*v1alpha1.Repository)) })

@@ -10,7 +10,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/declared"
 )
 
-// byRepository is the cache's index of Policies, Registries, Tenants, Projects and Apps by the repository that declares them; bySecret is the index of
+// byRepository is the cache's index of Policies, Registries, PriceLists, Tenants, Projects and Apps by the repository that declares them; bySecret is the index of
 // Repositories by the Secrets that they name.
 const (
 	byRepository = declared.ByRepository
@@ -23,7 +23,7 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &v1alpha1.Repository{}, bySecret, secrets); err != nil {
 		return fmt.Errorf("indexing repositories by their Secrets: %w", err)
 	}
-	for _, o := range []client.Object{&v1alpha1.Policy{}, &v1alpha1.Registry{}, &v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
+	for _, o := range []client.Object{&v1alpha1.Policy{}, &v1alpha1.Registry{}, &v1alpha1.PriceList{}, &v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
 		err := indexer.IndexField(ctx, o, byRepository, func(o client.Object) []string {
 			if name := o.GetLabels()[v1alpha1.RepositoryLabel]; name != "" {
 				return []string{name}

@@ -45,6 +45,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets, keys cache.Cach
 		For(&v1alpha1.Repository{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 		Watches(&v1alpha1.Policy{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		Watches(&v1alpha1.Registry{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
+		Watches(&v1alpha1.PriceList{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		Watches(&v1alpha1.Tenant{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(own), builder.WithPredicates(termsChanged)).
 		Watches(&v1alpha1.Policy{}, handler.EnqueueRequestsFromMapFunc(r.Usage.Budgets.UnderPolicy), builder.WithPredicates(usage.QuotaChanged)).

@@ -11,6 +11,11 @@ import (
 // Below reports whether a host name is the domain or below it. Both are in lower case and without a dot at the end.
 func Below(domain, host string) bool { return host == domain || strings.HasSuffix(host, "."+domain) }
 
+// BelowAny reports whether a host name is one of the domains or below one.
+func BelowAny(domains []string, host string) bool {
+	return slices.ContainsFunc(domains, func(domain string) bool { return Below(domain, host) })
+}
+
 // Contested returns the first domain of a tenant that overlaps with one of an older tenant; "" for none. Files of a platform repository cannot
 // have such a domain, but Tenants that were made otherwise can.
 func Contested(tenant *v1alpha1.Tenant, all []v1alpha1.Tenant) string {

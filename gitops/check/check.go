@@ -86,12 +86,14 @@ func (kinds Kinds) Object(document *document.Document, at identity.Ref, accepted
 		d.checkQuota(object)
 	case *v1alpha1.Policy:
 		d.checkPolicy(object)
+	case *v1alpha1.PriceList:
+		d.checkPrices(object)
 	}
 	d.Object = object
 	return d
 }
 
-// Name says why no object can have the name of the folder or, for a Policy or a Registry, of the file; "" if one can.
+// Name says why no object can have the name of the folder or, for a kind that has a file for each object, of the file; "" if one can.
 func (kinds Kinds) Name(at identity.Ref) string {
 	why := cmp.Or(kinds[at.Kind()].wrongName(at.Key().Name), reservedNamespace(at))
 	if why == "" {

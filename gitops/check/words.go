@@ -45,6 +45,13 @@ var inWords = byPattern([][2]string{
 	{`^sha256:[0-9a-f]{64}$`, "must be a digest, as sha256: and 64 hexadecimal digits"},
 	{`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?$`, "must be the host of a registry in lowercase, such as ghcr.io or registry.example.com:5000"},
 
+	// A PriceList.
+	{`^[A-Z]{3}$`, "must be a currency of ISO 4217 in upper case, such as EUR"},
+	{`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`, "must be a day as YYYY-MM-DD, such as 2026-01-31"},
+	{`^[0-9]{1,12}(\.[0-9]{1,12})?$`, "must be a number in quotes such as \"0.025\", not negative, with at most 12 digits before the point and 12 after it"},
+	{`^[a-z]([-a-z0-9./]*[a-z0-9])?$`, "must be the name of a meter, such as cpu.requested or storage/fast"},
+	{`^([0-9]{1,2}(\.[0-9]{1,12})?|100(\.0{1,12})?)$`, "must be a number in quotes from \"0\" to \"100\", such as \"7.5\""},
+
 	// The mirror of a Registry.
 	{`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`, "must be the host of a registry in lowercase, with a path if the mirror has one, such as mirror.example.com/dockerhub"},
 })

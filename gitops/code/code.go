@@ -103,6 +103,10 @@ const (
 	UnknownPolicy Code = "unknown-policy"
 	// ContradictingPolicies: policies of one tenant together allow nothing of something, or do not agree about what they set.
 	ContradictingPolicies Code = "contradicting-policies"
+	// UnknownPriceList: a tenant names a price list that no file declares.
+	UnknownPriceList Code = "unknown-price-list"
+	// SecondDefault: two price lists are the default.
+	SecondDefault Code = "second-default"
 	// UnknownTenant: a registry names a tenant that no folder declares.
 	UnknownTenant Code = "unknown-tenant"
 	// SecondRegistry: two registries give credentials for the same host to one tenant.

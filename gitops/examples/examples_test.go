@@ -85,8 +85,8 @@ func declared[T client.Object](t *tree.Tree) []T {
 
 func TestPlatformDeclaresTheTenant(t *testing.T) {
 	got := read(t, "platform", tree.Scope{Repository: "platform"})
-	if c := got.Counts(); c.Tenants != 1 || c.Policies != 1 || c.Objects() != 2 || c.Problems != 0 {
-		t.Fatalf("want the one tenant and its policy, got %+v", c)
+	if c := got.Counts(); c.Tenants != 1 || c.Policies != 1 || c.PriceLists != 1 || c.Objects() != 3 || c.Problems != 0 {
+		t.Fatalf("want the one tenant, its policy and a price list, got %+v", c)
 	}
 	if url := declared[*v1alpha1.Tenant](got)[0].Spec.Repository.URL; url != "https://git.example/acme.git" {
 		t.Errorf("the tenant is bound to %s, want %q", url, "https://git.example/acme.git")

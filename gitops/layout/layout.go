@@ -17,16 +17,18 @@ const (
 	TenantFile  = "tenant.yaml"
 	ProjectFile = "project.yaml"
 	AppFile     = "app.yaml"
-	// policyFile and registryFile are names that people give a policy or a registry in a wrong folder. In PoliciesFolder and RegistriesFolder,
-	// the files have the names of their objects.
-	policyFile   = "policy.yaml"
-	registryFile = "registry.yaml"
+	// policyFile, registryFile and priceListFile are names that people give an object in a wrong folder. In PoliciesFolder, RegistriesFolder and
+	// PricesFolder, the files have the names of their objects.
+	policyFile    = "policy.yaml"
+	registryFile  = "registry.yaml"
+	priceListFile = "pricelist.yaml"
 
 	TenantsFolder = "tenants"
 	// PoliciesFolder holds the policies, each in a file of its own, in the platform repository only.
 	PoliciesFolder = "policies"
-	// RegistriesFolder holds the registries in the same way.
+	// RegistriesFolder holds the registries, and PricesFolder the price lists, in the same way.
 	RegistriesFolder = "registries"
+	PricesFolder     = "prices"
 	ProjectsFolder   = "projects"
 	// PlatformFolder holds the projects of the platform itself, in the platform repository only.
 	PlatformFolder = "platform"
@@ -89,7 +91,7 @@ func Declares(file string) bool {
 	return slices.ContainsFunc([]string{TenantFile, ProjectFile, AppFile}, func(name string) bool { return Nearly(path.Base(file), name) })
 }
 
-// DeclaresByName reports whether a file looks like one that declares a Policy or a Registry: by its name, or by the name of its folder.
+// DeclaresByName reports whether a file looks like one that declares a Policy, a Registry or a PriceList: by its name, or by the name of its folder.
 func DeclaresByName(file string) bool {
 	return slices.ContainsFunc(byName, func(k kindByName) bool { return k.looksLike(file) })
 }
@@ -100,6 +102,7 @@ type kindByName struct{ kind, plural, folder, file string }
 var byName = []kindByName{
 	{"Policy", "Policies", PoliciesFolder, policyFile},
 	{"Registry", "Registries", RegistriesFolder, registryFile},
+	{"PriceList", "PriceLists", PricesFolder, priceListFile},
 }
 
 func (k kindByName) looksLike(file string) bool {
@@ -115,7 +118,10 @@ func PolicyFile(name string) string { return Join(PoliciesFolder, name+".yaml") 
 // RegistryFile is the path of the file that declares a Registry.
 func RegistryFile(name string) string { return Join(RegistriesFolder, name+".yaml") }
 
-// NameOf returns the name of the object that a file of PoliciesFolder or RegistriesFolder is about, whether the spelling of its extension is
+// PriceListFile is the path of the file that declares a PriceList.
+func PriceListFile(name string) string { return Join(PricesFolder, name+".yaml") }
+
+// NameOf returns the name of the object that a file of PoliciesFolder, RegistriesFolder or PricesFolder is about, whether the spelling of its extension is
 // right or not.
 func NameOf(file string) string { return stem(path.Base(file)) }
 
@@ -143,7 +149,7 @@ func Belongs(file string, platform bool) string {
 	return belongs(name, projects)
 }
 
-// belongsByName says where a file belongs that looks like one of a Policy or a Registry; "" for any other.
+// belongsByName says where a file belongs that looks like one of a Policy, a Registry or a PriceList; "" for any other.
 func belongsByName(file string, platform bool) string {
 	for _, k := range byName {
 		folder := strings.HasPrefix(strings.ToLower(file), k.folder+"/")

@@ -67,7 +67,7 @@ type Confirmed struct {
 
 // Verdict says which objects are deleted, and which deletions are held.
 type Verdict struct {
-	// Go are the objects to delete, in this order: Apps, then Projects, then Tenants, then Policies and Registries.
+	// Go are the objects to delete, in this order: Apps, then Projects, then Tenants, then Policies, Registries and PriceLists.
 	Go []Loss
 	// Held are the objects whose deletion waits for a confirmation. Why is the reason, Lines list the objects and their claims, and Token is
 	// the value that confirms the deletion.
@@ -112,8 +112,8 @@ func (c Commit) Weigh(confirmation string) Verdict {
 	return v
 }
 
-// outermost returns the losses without those that are deleted with their project or tenant, sorted: Apps, then Projects, then Tenants, then Policies
-// and Registries.
+// outermost returns the losses without those that are deleted with their project or tenant, sorted: Apps, then Projects, then Tenants, then Policies,
+// Registries and PriceLists.
 func (c Commit) outermost() []Loss {
 	going := map[identity.Ref]bool{}
 	for _, l := range c.Losses {
@@ -203,7 +203,7 @@ func (c Commit) token(ids []string) string {
 	return commit[:min(len(commit), 12)] + "-" + hex.EncodeToString(sum[:8])
 }
 
-// lines list what is held: first the claims, then the objects, Policies and Registries before Tenants before Projects before Apps.
+// lines list what is held: first the claims, then the objects, Policies, Registries and PriceLists before Tenants before Projects before Apps.
 func lines(held []Loss) []string {
 	var data, objects []string
 	for _, l := range slices.Backward(held) {

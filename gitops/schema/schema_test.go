@@ -158,7 +158,7 @@ func TestRulesAreDescribed(t *testing.T) {
 }
 
 func TestAnUnknownSchemaIsAnErrorThatNamesTheOthers(t *testing.T) {
-	if _, err := Of("pod"); err == nil || err.Error() != `there is no schema "pod"; there are app, project, tenant, policy, registry and kubeop` {
+	if _, err := Of("pod"); err == nil || err.Error() != `there is no schema "pod"; there are app, project, tenant, policy, registry, pricelist and kubeop` {
 		t.Errorf("got %v", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/document"
 )
 
-// treeBudget limits the size of the files that declare the Projects and Apps of one tenant, or the Policies, or the Registries. It counts them in the order of Git. Files
+// treeBudget limits the size of the files that declare the Projects and Apps of one tenant, or the Definitions of one kind. It counts them in the order of Git. Files
 // beyond the limit are not read, or not kept, and their objects are not changed. A nil treeBudget has no limit.
 type treeBudget struct {
 	// files says which files the limit is for; unit is what they are counted in.

@@ -2,7 +2,7 @@ package tree
 
 import "github.com/kubeop/kubeop/gitops/identity"
 
-// Changes calls changed with every object whose folder is new, changed or deleted: first the policies, then the registries, then the others in the order
+// Changes calls changed with every object whose folder is new, changed or deleted: first the policies, the registries and the price lists, then the others in the order
 // of Git, parents first. before is nil if there is no earlier tree. Unchanged folders are not visited.
 func Changes(before, after *Tree, changed func(identity.Ref)) {
 	var was []*Tenant
@@ -95,7 +95,7 @@ func (t *Tree) Shares(other *Tree) (shared bool) {
 	return shared
 }
 
-// Walk calls f with the node of every object, until f returns false: first the policies, then the registries, then the others in the
+// Walk calls f with the node of every object, until f returns false: first the policies, the registries and the price lists, then the others in the
 // order of Git.
 func (t *Tree) Walk(f func(Node) bool) {
 	for _, d := range t.definitions() {

@@ -6,11 +6,12 @@ import (
 )
 
 // Counts are how many objects of each kind a folder declares, and how many problems it has.
-type Counts struct{ Policies, Registries, Tenants, Projects, Apps, Problems int }
+type Counts struct{ Policies, Registries, PriceLists, Tenants, Projects, Apps, Problems int }
 
 func (c *Counts) add(o Counts) {
 	c.Policies += o.Policies
 	c.Registries += o.Registries
+	c.PriceLists += o.PriceLists
 	c.Tenants += o.Tenants
 	c.Projects += o.Projects
 	c.Apps += o.Apps
@@ -21,7 +22,9 @@ func (c *Counts) add(o Counts) {
 func (t *Tree) Counts() Counts { return t.counts }
 
 // Objects is the number of all objects.
-func (c Counts) Objects() int { return c.Policies + c.Registries + c.Tenants + c.Projects + c.Apps }
+func (c Counts) Objects() int {
+	return c.Policies + c.Registries + c.PriceLists + c.Tenants + c.Projects + c.Apps
+}
 
 // count counts what the tree declares, and sorts the problems.
 func (t *Tree) count() {
@@ -34,6 +37,8 @@ func (t *Tree) count() {
 		case !d.Declared():
 		case d.ref.Registry != "":
 			t.counts.Registries++
+		case d.ref.PriceList != "":
+			t.counts.PriceLists++
 		default:
 			t.counts.Policies++
 		}

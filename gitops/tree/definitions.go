@@ -15,21 +15,21 @@ import (
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
-// Definition is a file that declares an object by itself: a Policy or a Registry.
+// Definition is a file that declares an object by itself: a Policy, a Registry or a PriceList.
 type Definition struct {
 	node
-	// byDefault: it is a Policy with spec.default.
+	// byDefault: it is a Policy or a PriceList with spec.default.
 	byDefault bool
-	// grant is the spec of a Registry; nil for a Policy, and for a file with problems.
+	// grant is the spec of a Registry; nil for others, and for a file with problems.
 	grant *v1alpha1.RegistrySpec
-	// asRead is the Registry as its file declares it, if this one is refused because of another file; nil otherwise.
+	// asRead is the Registry or PriceList as its file declares it, if this one is refused because of another file; nil otherwise.
 	asRead *Definition
 }
 
 func (d *Definition) name() string     { return d.ref.Key().Name }
 func (d *Definition) incomplete() bool { return anyIncomplete(d.problems) }
 
-// fromFile returns the registry as it was read from its file, before any refusal because of another file.
+// fromFile returns the definition as it was read from its file, before any refusal because of another file.
 func (d *Definition) fromFile() *Definition {
 	if d != nil && d.asRead != nil {
 		return d.asRead
@@ -50,6 +50,9 @@ var (
 	}
 	registryKind = kindByName{
 		name: v1alpha1.RegistryKind, folder: layout.RegistriesFolder, file: layout.RegistryFile, ref: func(name string) identity.Ref { return identity.Ref{Registry: name} },
+	}
+	priceListKind = kindByName{
+		name: v1alpha1.PriceListKind, folder: layout.PricesFolder, file: layout.PriceListFile, ref: func(name string) identity.Ref { return identity.Ref{PriceList: name} },
 	}
 )
 
@@ -146,10 +149,42 @@ func (p *pass) readDefinition(kind kindByName, n node, e fs.DirEntry, before *De
 	case self.object == nil:
 	case kind.name == v1alpha1.RegistryKind:
 		d.grant = &decode(self, &v1alpha1.Registry{}).Spec
+	case kind.name == v1alpha1.PriceListKind:
+		d.byDefault = decode(self, &v1alpha1.PriceList{}).Spec.Default
 	default:
 		d.byDefault = decode(self, &v1alpha1.Policy{}).Spec.Default
 	}
 	return d
+}
+
+// refused returns a copy of a definition that is refused because of other files; the one of the tree before if that is the same.
+func (p *pass) refused(d, was *Definition, found []document.Finding) *Definition {
+	refused := *d
+	refused.asRead, refused.object, refused.problems = d, nil, p.problems(d.ref, found...)
+	if was != nil && was.asRead == d && slices.Equal(was.problems, refused.problems) {
+		return was
+	}
+	return &refused
+}
+
+// refuseDefaults refuses each price list that is a default beside another one: no tenant's prices follow from the order of files. It is accepted again
+// when only one is left.
+func (p *pass) refuseDefaults(t, before *Tree) {
+	var defaults []*Definition
+	for i, list := range t.PriceLists {
+		if t.PriceLists[i] = list.fromFile(); t.PriceLists[i].byDefault {
+			defaults = append(defaults, t.PriceLists[i])
+		}
+	}
+	for i, list := range t.PriceLists {
+		others := slices.DeleteFunc(slices.Clone(defaults), func(d *Definition) bool { return d == list })
+		if !list.byDefault || len(others) == 0 {
+			continue
+		}
+		finding := document.Finding{File: list.dir, Position: p.read(list.dir).Position("spec.default"), Code: code.SecondDefault,
+			Why: "spec.default: " + others[0].dir + " is the default, too; take it out of one of the two"}
+		t.PriceLists[i] = p.refused(list, find(before.PriceLists, list.name()), []document.Finding{finding})
+	}
 }
 
 // unknownPolicy returns the finding that no policy has the name at an index of a tenant's list of policies.

@@ -71,7 +71,7 @@ func (p *pass) refuseCycles(t *Tenant) {
 				continue
 			}
 			found++
-			now[j] = p.refused(app, graph, found)
+			now[j] = p.onCycle(app, graph, found)
 		}
 		if !slices.Equal(now, project.Apps) {
 			t.Projects[i] = project.with(now)
@@ -87,8 +87,8 @@ func (a *App) fromFolder() *App {
 	return a
 }
 
-// refused returns a copy of the app that is refused because of a cycle. nth counts the refused apps of the tenant.
-func (p *pass) refused(app *App, graph *cycle.Graph[identity.Ref], nth int) *App {
+// onCycle returns a copy of the app that is refused because of a cycle. nth counts the refused apps of the tenant.
+func (p *pass) onCycle(app *App, graph *cycle.Graph[identity.Ref], nth int) *App {
 	plain := app.fromFolder()
 	finding := document.Finding{File: layout.Join(plain.dir, layout.AppFile), Code: code.DependencyCycle, Why: "dependsOn makes a ring"}
 	if nth <= maxCycles {

@@ -43,6 +43,9 @@ func (t *Tree) Object(n Node, revision string) client.Object {
 	case ref.Registry != "":
 		object = decode(self, &v1alpha1.Registry{})
 		annotations[v1alpha1.SecretRefAnnotation] = self.field.In(annotations[v1alpha1.FolderAnnotation])
+	case ref.PriceList != "":
+		object = decode(self, &v1alpha1.PriceList{})
+		annotations[v1alpha1.RevisionAnnotation] = revision
 	case ref.App != "":
 		object = decode(self, &v1alpha1.App{})
 		labels[v1alpha1.ProjectLabel], labels[v1alpha1.AppLabel] = ref.Project, ref.App
@@ -94,11 +97,8 @@ func (t *Tree) DeclaredPolicies() []v1alpha1.Policy {
 
 // File returns the path of the file that declares an object, from the root of the repository.
 func (t *Tree) File(n Node) string {
-	switch ref := n.Ref(); {
-	case ref.Policy != "":
-		return path.Join(t.Scope.Path, layout.PolicyFile(ref.Policy))
-	case ref.Registry != "":
-		return path.Join(t.Scope.Path, layout.RegistryFile(ref.Registry))
+	if ref := n.Ref(); ref.OneFile() {
+		return path.Join(t.Scope.Path, ref.File(true))
 	}
 	name := map[string]string{v1alpha1.AppKind: layout.AppFile, v1alpha1.ProjectKind: layout.ProjectFile, v1alpha1.TenantKind: layout.TenantFile}[n.Ref().Kind()]
 	return path.Join(t.Scope.Path, n.self().dir, name)

@@ -31,13 +31,7 @@ func (p *pass) refuseRegistries(t, before *Tree) {
 		if len(found) == 0 {
 			continue
 		}
-		refused := *registry
-		refused.asRead, refused.object, refused.problems = registry, nil, p.problems(registry.ref, found...)
-		if was := find(before.Registries, registry.name()); was != nil && was.asRead == registry && slices.Equal(was.problems, refused.problems) {
-			t.Registries[i] = was
-			continue
-		}
-		t.Registries[i] = &refused
+		t.Registries[i] = p.refused(registry, find(before.Registries, registry.name()), found)
 	}
 }
 

@@ -3,7 +3,6 @@ package tree
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -14,35 +13,36 @@ import (
 )
 
 // terms are the fields of a Tenant that are checked against other files of the repository.
-type terms struct{ policies, domains []string }
+type terms struct {
+	policies, domains []string
+	prices            string
+}
 
 func termsOf(n *node) terms {
 	if n.object == nil {
 		return terms{}
 	}
 	spec := decode(n, &v1alpha1.Tenant{}).Spec
-	return terms{policies: spec.Policies, domains: spec.Domains}
+	return terms{policies: spec.Policies, domains: spec.Domains, prices: spec.PriceList}
 }
 
-// refuseTenants refuses each tenant.yaml that names a policy of which there is no file, or a domain that overlaps with one of another tenant and that
-// the tenant did not have before the commit. A policy whose file has problems is there: it stays as it was. The tenant is accepted again when the other
+// refuseTenants refuses each tenant.yaml that names a policy or a price list of which there is no file, or a domain that overlaps with one of another tenant and that
+// the tenant did not have before the commit. A file with problems is there: its object stays as it was. The tenant is accepted again when the other
 // file is right.
 func (p *pass) refuseTenants(t, before *Tree) {
 	held := sync.OnceValues(p.domains)
 	for i, tenant := range t.Tenants {
 		t.Tenants[i] = tenant.fromFolder()
 	}
-	tenants, domains := slices.Clone(t.Tenants), domainsOf(t.Tenants)
+	tenants, domains := slices.Clone(t.Tenants), hostname.Entries{}
+	for _, tenant := range tenants {
+		domains.Add(tenant.ref.Tenant, tenant.domains)
+	}
 	for i, tenant := range tenants {
-		var found []document.Finding
-		for j, name := range tenant.policies {
-			if find(t.Policies, name) == nil && !t.PoliciesUnknown {
-				found = append(found, p.unknownPolicy(t, tenant, j))
-			}
-		}
-		for j := range tenant.domains {
-			other, at := domains.overlap(tenant, j)
-			if other == nil {
+		found := p.unknown(t, tenant)
+		for j, domain := range tenant.domains {
+			other, overlaps := domains.Overlap(tenant.ref.Tenant, domain)
+			if !overlaps {
 				continue
 			}
 			live, err := held()
@@ -50,8 +50,8 @@ func (p *pass) refuseTenants(t, before *Tree) {
 				t.Problems = []Problem{{File: layout.Join(tenant.dir, layout.TenantFile), Code: code.Unreadable, Why: err.Error(), Err: err}}
 				return
 			}
-			if had := find(before.Tenants, tenant.ref.Tenant); !had.has(tenant.domains[j]) && !within(tenant.domains[j], live[tenant.ref.Tenant]) {
-				found = append(found, p.overlappingDomain(tenant, j, other, at))
+			if had := find(before.Tenants, tenant.ref.Tenant); !had.has(domain) && !hostname.BelowAny(live[tenant.ref.Tenant], domain) {
+				found = append(found, p.overlappingDomain(tenant, j, find(tenants, other.Owner), other.At))
 			}
 		}
 		if len(found) == 0 {
@@ -70,12 +70,7 @@ func (p *pass) refuseTenants(t, before *Tree) {
 
 // has reports whether a tenant that is there and declared has a domain.
 func (t *Tenant) has(domain string) bool {
-	return t != nil && t.object != nil && within(domain, t.domains)
-}
-
-// within reports whether a domain is one of others or below one.
-func within(domain string, others []string) bool {
-	return slices.ContainsFunc(others, func(other string) bool { return hostname.Below(other, domain) })
+	return t != nil && t.object != nil && hostname.BelowAny(t.domains, domain)
 }
 
 // fromFolder returns the tenant as it was read from its folder, before any refusal because of another file.
@@ -86,52 +81,25 @@ func (t *Tenant) fromFolder() *Tenant {
 	return t
 }
 
-// domain is an entry of spec.domains of a tenant.
-type domain struct {
-	of *Tenant
-	at int
-}
-
-// domains are those of all tenants, by the name that they have, and by the names that they are below.
-type domains struct{ at, below map[string][]domain }
-
-func domainsOf(tenants []*Tenant) domains {
-	all := domains{at: map[string][]domain{}, below: map[string][]domain{}}
-	for _, tenant := range tenants {
-		for i, name := range tenant.domains {
-			all.at[name] = append(all.at[name], domain{tenant, i})
-			for parent := parentOf(name); parent != ""; parent = parentOf(parent) {
-				all.below[parent] = append(all.below[parent], domain{tenant, i})
-			}
-		}
-	}
-	return all
-}
-
-func parentOf(name string) string {
-	_, parent, _ := strings.Cut(name, ".")
-	return parent
-}
-
-// overlap returns the first entry of another tenant that a domain of a tenant overlaps with; nil for none.
-func (all domains) overlap(tenant *Tenant, at int) (*Tenant, int) {
-	name := tenant.domains[at]
-	candidates := all.below[name]
-	for within := name; within != ""; within = parentOf(within) {
-		candidates = slices.Concat(all.at[within], candidates)
-	}
-	for _, other := range candidates {
-		if other.of != tenant {
-			return other.of, other.at
-		}
-	}
-	return nil, 0
-}
-
 // overlappingDomain returns the finding that a domain of a tenant overlaps with one of another tenant. Only administrators read it.
 func (p *pass) overlappingDomain(tenant *Tenant, at int, other *Tenant, otherAt int) document.Finding {
 	file, field := layout.Join(tenant.dir, layout.TenantFile), fmt.Sprintf("spec.domains[%d]", at)
 	return document.Finding{File: file, Position: p.read(file).Position(field), Code: code.OverlappingDomain,
 		Why: fmt.Sprintf("%s: %s overlaps with %s of tenant %s, in spec.domains[%d] of %s; a host name belongs to one tenant only: remove one of the two",
 			field, tenant.domains[at], other.domains[otherAt], other.ref.Tenant, otherAt, layout.Join(other.dir, layout.TenantFile))}
+}
+
+// unknown returns the findings about policies and a price list that a tenant names and of which there is no file.
+func (p *pass) unknown(t *Tree, tenant *Tenant) (found []document.Finding) {
+	for i, name := range tenant.policies {
+		if find(t.Policies, name) == nil && !t.PoliciesUnknown {
+			found = append(found, p.unknownPolicy(t, tenant, i))
+		}
+	}
+	name, file := tenant.prices, layout.Join(tenant.dir, layout.TenantFile)
+	if name != "" && find(t.PriceLists, name) == nil && !t.PriceListsUnknown {
+		found = append(found, document.Finding{File: file, Position: p.read(file).Position("spec.priceList"), Code: code.UnknownPriceList,
+			Why: fmt.Sprintf("spec.priceList: there is no price list %q%s; add %s, or remove the name", name, nearest(name, t.PriceLists), layout.PriceListFile(name))})
+	}
+	return found
 }

@@ -1,4 +1,4 @@
-// Package tree reads what a commit declares: Policies, Registries, Tenants, Projects and Apps. Each is checked against its path in the repository and against the
+// Package tree reads what a commit declares: Policies, Registries, PriceLists, Tenants, Projects and Apps. Each is checked against its path in the repository and against the
 // CustomResourceDefinition of its kind. The package reads only files: no network, no cluster, no clock.
 //
 // A Tree is persistent: a folder that did not change between two commits is the same node in both trees. So reading a commit costs as much
@@ -47,13 +47,7 @@ type Tree struct {
 	Problems []Problem
 	// Strays report files and folders from which nothing is read. They do not keep any object from changing.
 	Strays []Problem
-	// Policies are sorted by name. Only the platform repository has some.
-	Policies []*Definition
-	// PoliciesUnknown: the folder of the policies could not be read, so the commit may declare policies that Policies does not have.
-	PoliciesUnknown bool
-	// Registries and RegistriesUnknown are the same for registries.
-	Registries        []*Definition
-	RegistriesUnknown bool
+	Definitions
 	// Tenants are sorted by name. The tenant of its own repository and the platform itself are listed without a Tenant object.
 	Tenants []*Tenant
 	// Unknown: the folder of the tenants could not be read, so the commit may declare objects that Tenants does not have.
@@ -67,6 +61,13 @@ type Tree struct {
 	contradictions map[string]string
 	// accepted is set only in the tree that Accepted returns.
 	accepted map[identity.Ref]string
+}
+
+// Definitions are the objects that have a file of their own, sorted by name. Only the platform repository has some.
+type Definitions struct {
+	Policies, Registries, PriceLists []*Definition
+	// Of these kinds the folder could not be read, so the commit may declare objects that the lists do not have.
+	PoliciesUnknown, RegistriesUnknown, PriceListsUnknown bool
 }
 
 // Tenant is the folder of a tenant.
@@ -106,7 +107,7 @@ type App struct {
 	asRead *App
 }
 
-// node is a folder that stands for an object. The node of a Policy or a Registry is its file.
+// node is a folder that stands for an object. The node of a Definition is its file.
 type node struct {
 	ref identity.Ref
 	dir string
@@ -114,7 +115,7 @@ type node struct {
 	digest string
 	// file is the digest of the file that declares the object. An App is checked as a whole, so for an App it is the digest of its folder.
 	file string
-	// object is the Policy, Registry, Tenant, Project or App as JSON, which takes a tenth of the memory of the typed object. Nil if there is no such object
+	// object is the Policy, Registry, PriceList, Tenant, Project or App as JSON, which takes a tenth of the memory of the typed object. Nil if there is no such object
 	// or it has problems.
 	object   []byte
 	problems []Problem
@@ -240,8 +241,10 @@ func (t *Tree) Misplaced() (file string) {
 	return file
 }
 
-// definitions are the policies and the registries.
-func (t *Tree) definitions() []*Definition { return slices.Concat(t.Policies, t.Registries) }
+// definitions are the policies, the registries and the price lists.
+func (t *Tree) definitions() []*Definition {
+	return slices.Concat(t.Policies, t.Registries, t.PriceLists)
+}
 
 // Usable reports whether the commit as a whole can be used.
 func (t *Tree) Usable() bool { return len(t.Problems) == 0 }
@@ -249,10 +252,7 @@ func (t *Tree) Usable() bool { return len(t.Problems) == 0 }
 // Find returns the folder that stands for an object; false when there is none.
 func (t *Tree) Find(ref identity.Ref) (Node, bool) {
 	if ref.OneFile() {
-		list := t.Policies
-		if ref.Registry != "" {
-			list = t.Registries
-		}
+		list := map[string][]*Definition{v1alpha1.PolicyKind: t.Policies, v1alpha1.RegistryKind: t.Registries, v1alpha1.PriceListKind: t.PriceLists}[ref.Kind()]
 		found := find(list, ref.Key().Name)
 		return found, found != nil
 	}
@@ -282,6 +282,8 @@ func (t *Tree) Covers(ref identity.Ref) bool {
 		return t.Usable() && !t.PoliciesUnknown
 	case ref.Registry != "":
 		return t.Usable() && !t.RegistriesUnknown
+	case ref.PriceList != "":
+		return t.Usable() && !t.PriceListsUnknown
 	}
 	if !t.Usable() || t.Unknown || ref.Tenant == v1alpha1.PlatformTenant && !t.Platform {
 		return false

@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
-// readRoot reads the layout version, and then all policies, registries and tenants, and the platform's projects, or the projects of one tenant.
+// readRoot reads the layout version, and then all policies, registries, price lists and tenants, and the platform's projects, or the projects of one tenant.
 func (p *pass) readRoot(t, before *Tree) {
 	l, err := p.list(".")
 	if err != nil {
@@ -33,6 +33,8 @@ func (p *pass) readRoot(t, before *Tree) {
 	if p.scope.Tenant == "" {
 		t.Policies, t.PoliciesUnknown = p.readDefinitions(t, policyKind, before.Policies, l)
 		t.Registries, t.RegistriesUnknown = p.readDefinitions(t, registryKind, before.Registries, l)
+		t.PriceLists, t.PriceListsUnknown = p.readDefinitions(t, priceListKind, before.PriceLists, l)
+		p.refuseDefaults(t, before)
 		p.readTenants(t, before, l.folder(tops[0]))
 		p.readPlatform(t, before, l)
 		p.refuseTenants(t, before)
@@ -45,13 +47,14 @@ func (p *pass) readRoot(t, before *Tree) {
 
 // tops are the folders of the root that are read. The first one has the tenants or, in a tenant's repository, the projects.
 func (p *pass) tops() []string {
-	switch {
-	case p.scope.Tenant != "":
+	if p.scope.Tenant != "" {
 		return []string{layout.ProjectsFolder}
-	case p.platform:
-		return []string{layout.TenantsFolder, layout.PoliciesFolder, layout.RegistriesFolder, layout.PlatformFolder}
 	}
-	return []string{layout.TenantsFolder, layout.PoliciesFolder, layout.RegistriesFolder}
+	all := []string{layout.TenantsFolder, layout.PoliciesFolder, layout.RegistriesFolder, layout.PricesFolder}
+	if p.platform {
+		all = append(all, layout.PlatformFolder)
+	}
+	return all
 }
 
 // readImplicit reads the projects of a tenant that the repository does not declare, from a folder of the root.

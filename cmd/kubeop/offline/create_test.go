@@ -256,3 +256,13 @@ func TestFlagsBecomeTheSpecOfAnApp(t *testing.T) {
 		}
 	}
 }
+
+func TestARepositoryWithPricesAloneIsThePlatforms(t *testing.T) {
+	t.Chdir(write(t, map[string]string{"kubeop.yaml": "layout: v1\n", "prices/a.yaml": declares("PriceList", "a", "{}")}))
+	if _, err := do(t, Schema, "--install"); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(".vscode/settings.json"); err != nil || !strings.Contains(string(text), `".kubeop/schema/pricelist.json": "**/prices/*.yaml"`) {
+		t.Errorf("the schemas are %v\n%s", err, text)
+	}
+}

@@ -118,6 +118,7 @@ func TestWhatARepositoryDeclaresIsCounted(t *testing.T) {
 		"1 tenant, 2 projects, 1 app":                           {Tenants: 1, Projects: 2, Apps: 1},
 		"1 registry, 0 projects, 0 apps":                        {Registries: 1},
 		"2 policies, 1 registry, 3 tenants, 0 projects, 0 apps": {Policies: 2, Registries: 1, Tenants: 3},
+		"1 price list, 0 projects, 0 apps":                      {PriceLists: 1},
 		"1 policy, 2 registries, 0 projects, 0 apps":            {Policies: 1, Registries: 2},
 	} {
 		if got := countsText(counts); got != want {

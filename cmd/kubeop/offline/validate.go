@@ -198,10 +198,10 @@ func (v *validate) checkFiles(ctx context.Context, root string, files tree.Files
 	return found, nil
 }
 
-// scope says what the repository declares. One with a folder tenants/ or platform/, or with policies/ or registries/ and no projects/, is the platform's. base is the name of the repository's folder.
+// scope says what the repository declares. One with a folder tenants/ or platform/, or with policies/, registries/ or prices/ and no projects/, is the platform's. base is the name of the repository's folder.
 func (v *validate) scope(base string, files fs.FS) tree.Scope {
 	platform := hasFolder(files, layout.TenantsFolder) || hasFolder(files, layout.PlatformFolder) ||
-		(hasFolder(files, layout.PoliciesFolder) || hasFolder(files, layout.RegistriesFolder)) && !hasFolder(files, layout.ProjectsFolder)
+		(hasFolder(files, layout.PoliciesFolder) || hasFolder(files, layout.RegistriesFolder) || hasFolder(files, layout.PricesFolder)) && !hasFolder(files, layout.ProjectsFolder)
 	// With --tenant, it is that of the tenant, unless it declares the tenant.
 	if platform && (v.Tenant == "" || v.Tenant == v1alpha1.PlatformTenant || hasFolder(files, path.Join(layout.TenantsFolder, v.Tenant))) {
 		return tree.Scope{Repository: v1alpha1.PlatformRepository}
@@ -270,7 +270,7 @@ func countsText(c tree.Counts) string {
 	for _, of := range []struct {
 		n         int
 		one, many string
-	}{{c.Registries, "registry", "registries"}, {c.Policies, "policy", "policies"}} {
+	}{{c.PriceLists, "price list", "price lists"}, {c.Registries, "registry", "registries"}, {c.Policies, "policy", "policies"}} {
 		switch {
 		case of.n == 1:
 			text = "1 " + of.one + ", " + text

@@ -223,6 +223,16 @@ func TestDescribeShowsWhoMayUseARegistryAndWhatATenantHas(t *testing.T) {
 	wantShown(t, out, err, "Tenant acme", "Created 60m ago", "Projects 0", "Budget pods 150/200", "Steps", "Guards", "Network: RenderedOnly: nobody knows", "Images: Enforced")
 }
 
+func TestDescribeShowsWhoSetThePricesOfWhichMeters(t *testing.T) {
+	list := &v1alpha1.PriceList{ObjectMeta: metav1.ObjectMeta{Name: "standard", CreationTimestamp: before(60), Annotations: map[string]string{v1alpha1.AuthorAnnotation: "Ann"}}}
+	list.Spec = v1alpha1.PriceListSpec{Default: true, Currency: "EUR", Meters: []v1alpha1.PriceMeter{
+		{Name: "cpu.requested", Unit: "core-hour", Periods: []v1alpha1.PricePeriod{{From: "2026-01-01", Until: "2026-07-01"}, {From: "2026-07-01"}}},
+		{Name: "pods", Unit: "hour", Periods: []v1alpha1.PricePeriod{{From: "2026-01-01"}}},
+	}}
+	out, _, err := show(t, memory.Serve(t, list), Describe, "pricelist", "standard")
+	wantShown(t, out, err, "PriceList standard", "Created 60m ago", "Currency EUR", "Default true", "Author Ann", "cpu.requested per core-hour, 2 periods", "pods per hour, 1 period")
+}
+
 func TestARuleAboutSignaturesCountsItsKeysAndIdentities(t *testing.T) {
 	identities := []v1alpha1.SignerIdentity{{}, {}}
 	got := signaturesOf([]v1alpha1.SignatureRule{

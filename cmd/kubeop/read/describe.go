@@ -33,10 +33,10 @@ type describe struct {
 func Describe(c *call.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe [KIND] NAME",
-		Short: "Show an app, project, tenant, policy, registry or repository on one page, and what to do",
-		Long: `Show an app, project, tenant, policy, registry or repository on one page: where it is declared, what runs, each step from Git to the pods in
-order, what is wrong with its objects, the last deliveries and events, and what to do next. Of a policy, it shows the rules and the tenants
-that are under it; of a project, its host names and the rules that hold in it.`,
+		Short: "Show an app, project, tenant, policy, registry, pricelist or repository on one page, and what to do",
+		Long: `Show an app, project, tenant, policy, registry, pricelist or repository on one page: where it is declared, what runs, each step from Git
+to the pods in order, what is wrong with its objects, the last deliveries and events, and what to do next. Of a policy, it shows the rules
+and the tenants that are under it; of a project, its host names and the rules that hold in it.`,
 		Example: `  # An app of the project shop of the tenant acme
   kubeop describe acme/shop/web
 
@@ -105,6 +105,8 @@ func (d *describe) run(ctx context.Context) error {
 		d.page.Field("Policies", strings.Join(o.Spec.Policies, ", "))
 		d.page.Field("Projects", fmt.Sprint(o.Status.Projects))
 		d.steps(o.Status.Conditions)
+	case *v1alpha1.PriceList:
+		describePrices(d.page, o)
 	case *v1alpha1.Repository:
 		d.page.Field("URL", o.Spec.URL)
 		d.page.Field("Newest commit", few.ShortRevision(o.Status.LastAttemptedRevision))
@@ -157,6 +159,16 @@ func (d *describe) app(ctx context.Context) error {
 		d.page.Table(deliveries(d.Call, app.Status.Deliveries[:min(lastDeliveries, len(app.Status.Deliveries))], false))
 	}
 	return d.end(ctx, reader.Client, app, nodes)
+}
+
+// describePrices says whose prices these are, and how many periods each meter has.
+func describePrices(page *output.Page, list *v1alpha1.PriceList) {
+	page.Field("Currency", list.Spec.Currency)
+	page.Field("Default", fmt.Sprint(list.Spec.Default))
+	page.Field("Author", list.Annotations[v1alpha1.AuthorAnnotation])
+	for _, m := range list.Spec.Meters {
+		page.Field(m.Name, fmt.Sprintf("per %s, %s", m.Unit, few.Count(len(m.Periods), "period")))
+	}
 }
 
 // describeImage says what an image policy chose, and where it was written.

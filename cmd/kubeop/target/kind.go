@@ -45,13 +45,17 @@ var (
 		Name: v1alpha1.RegistryKind, Plural: "registries", Path: []string{"REGISTRY"}, short: []string{"reg"},
 		New: func() client.Object { return &v1alpha1.Registry{} }, NewList: func() client.ObjectList { return &v1alpha1.RegistryList{} },
 	}
+	PriceList = Kind{
+		Name: v1alpha1.PriceListKind, Plural: "pricelists", Path: []string{"PRICELIST"}, short: []string{"prices"},
+		New: func() client.Object { return &v1alpha1.PriceList{} }, NewList: func() client.ObjectList { return &v1alpha1.PriceListList{} },
+	}
 	Repository = Kind{
 		Name: v1alpha1.RepositoryKind, Plural: "repositories", Path: []string{"REPOSITORY"}, short: []string{"repo", "repos"},
 		New: func() client.Object { return &v1alpha1.Repository{} }, NewList: func() client.ObjectList { return &v1alpha1.RepositoryList{} },
 	}
-	Kinds = []Kind{App, Project, Tenant, Policy, Registry, Repository}
+	Kinds = []Kind{App, Project, Tenant, Policy, Registry, PriceList, Repository}
 
-	// Reconciled are the kinds whose status says how far kubeop is with an object. A Policy has none: it holds from when it is written.
+	// Reconciled are the kinds whose status says how far kubeop is with an object. A Policy and a PriceList have none: they hold from when they are written.
 	Reconciled = []Kind{App, Project, Tenant, Registry, Repository}
 )
 
@@ -65,7 +69,7 @@ func KindOf(arg string) (Kind, error) {
 		return name == k.Singular() || name == k.Plural || slices.Contains(k.short, name)
 	})
 	if i < 0 {
-		return Kind{}, fmt.Errorf("kubeop has no kind %q; its kinds are app, project, tenant, policy, registry and repository", arg)
+		return Kind{}, fmt.Errorf("kubeop has no kind %q; its kinds are app, project, tenant, policy, registry, pricelist and repository", arg)
 	}
 	return Kinds[i], nil
 }

@@ -104,7 +104,7 @@ func (w *weighing) lose(ref identity.Ref) {
 		}
 		return true
 	})
-	w.volumes = w.volumes || ref.Kind() != v1alpha1.PolicyKind && ref.Kind() != v1alpha1.RegistryKind
+	w.volumes = w.volumes || !ref.OneFile()
 	w.commit.Losses = append(w.commit.Losses, loss)
 }
 
