@@ -201,7 +201,7 @@ func TestAnObjectDeletedBeforeItIsHealthyIsReported(t *testing.T) {
 	})
 }
 
-func TestDriftDetectionOffAndIgnoredFields(t *testing.T) {
+func TestDriftThatIsIgnoredIsNotCorrected(t *testing.T) {
 	n := newTeam(t, "lenient")
 	app := n.applied("web", n.drifting("{mode: Off}", plain("one")))
 	n.edit(n.configMapOf("shop", "one"), `{"data":{"a":"theirs"}}`)

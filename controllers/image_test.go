@@ -272,7 +272,7 @@ func (n *team) serveRoutes() {
 	}
 }
 
-func TestHostsBehindAGateway(t *testing.T) {
+func TestHostsBehindAGatewayBecomeHTTPRoutes(t *testing.T) {
 	n := newTeam(t, "gated")
 	n.push(map[string]string{"projects/shop/project.yaml": fmt.Sprintf(projectFile, "shop")})
 	n.ready(n.project("shop"))

@@ -33,9 +33,9 @@ func configNamed(name, greeting string) string {
 	return fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}, data: {greeting: %s}}", name, greeting)
 }
 
-// TestManyAppsOfOneRepository: a commit that changes one app is fetched once, and applied by that app and the one
+// TestACommitIsFetchedOnceForManyApps: a commit that changes one app is applied by that app and the one
 // that uses its folder.
-func TestManyAppsOfOneRepository(t *testing.T) {
+func TestACommitIsFetchedOnceForManyApps(t *testing.T) {
 	const apps = 100
 	n := newTeam(t, "many")
 	source := env.Repo(t, "many-source", "", "")

@@ -14,9 +14,9 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestPlatformAppsWithinTheirNamespaces runs the operator with platformApps Namespaced. What an app of the platform has in its own namespace is
+// TestPlatformAppsStayWithinTheirNamespaces runs the operator with platformApps Namespaced. What an app of the platform has in its own namespace is
 // delivered with the rights of the platform's account, and everything else is refused with the setting that would allow it.
-func TestPlatformAppsWithinTheirNamespaces(t *testing.T) {
+func TestPlatformAppsStayWithinTheirNamespaces(t *testing.T) {
 	must(t, platform.Install(t.Context(), "platformApps=Namespaced"))
 	t.Cleanup(func() { must(t, platform.Install(context.WithoutCancel(t.Context()))) })
 	const role = `apiVersion: rbac.authorization.k8s.io/v1

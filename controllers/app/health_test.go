@@ -23,7 +23,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/watchtest"
 )
 
-func TestHealthOfADeletedObject(t *testing.T) {
+func TestTheDriftModeDecidesWhatBecomesOfADeletedObject(t *testing.T) {
 	mode := func(helm bool, m v1alpha1.DriftMode) *v1alpha1.AppSpec {
 		spec := &v1alpha1.AppSpec{}
 		spec.Drift.Mode = m

@@ -189,8 +189,8 @@ func TestAnUnreadableInventoryIsAnError(t *testing.T) {
 	}
 }
 
-// TestThePodSecurityLevelOfAnApp is that of its tenant; for the platform that of the label of its namespace, which a cluster may not have.
-func TestThePodSecurityLevelOfAnApp(t *testing.T) {
+// TestThePodSecurityLevelOfAnAppIsThatOfItsTenant; for the platform, that of the label of its namespace, which a cluster may not have.
+func TestThePodSecurityLevelOfAnAppIsThatOfItsTenant(t *testing.T) {
 	tenant := func(level string) client.Object {
 		return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{PodSecurity: level}}
 	}

@@ -165,7 +165,7 @@ func TestARefusalIsKnownByItsStatus(t *testing.T) {
 	}
 }
 
-func TestOnlyErrorsOfTheseReasons(t *testing.T) {
+func TestOnlyErrorsOfTheGivenReasonsCount(t *testing.T) {
 	one, two := configID("one"), configID("two")
 	pending, other := fmt.Errorf("x: %w", ErrPending), errors.New("other")
 	for name, tc := range map[string]struct {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestIsADefinitionOfAnyVersion(t *testing.T) {
+func TestADefinitionIsKnownInAnyVersion(t *testing.T) {
 	for apiVersion, want := range map[string]bool{"apiextensions.k8s.io/v1": true, "apiextensions.k8s.io/v1beta1": true, "example.com/v1": false, "v1": false} {
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": "CustomResourceDefinition"}}
 		if got := Is(o); got != want {

@@ -247,8 +247,8 @@ func TestALostAnswerToAGroup(t *testing.T) {
 	}
 }
 
-// TestTheSameIDTwice is one request: for callers of one process that wait together, and for two processes.
-func TestTheSameIDTwice(t *testing.T) {
+// TestRequestsWithTheSameIDAreOneRequest, for callers of one process that wait together, and for two processes.
+func TestRequestsWithTheSameIDAreOneRequest(t *testing.T) {
 	s := serve(t)
 	h := hold(t.Context(), s.remote())
 	r := request("twice", Create{"twice", []byte("1")})

@@ -159,8 +159,8 @@ func TestARenewalCountsFromItsBeginning(t *testing.T) {
 	}
 }
 
-// TestNoSecondTerm: a process does not lead again, because its unfinished work belongs to the first term.
-func TestNoSecondTerm(t *testing.T) {
+// TestAProcessLeadsOnlyOnce: a process does not lead again, because its unfinished work belongs to the first term.
+func TestAProcessLeadsOnlyOnce(t *testing.T) {
 	cases := map[string]struct {
 		kept resourcelock.LeaderElectionRecord
 		act  func(context.Context, resourcelock.Interface) error

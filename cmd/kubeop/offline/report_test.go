@@ -89,7 +89,7 @@ func TestAWholeReportInJUnit(t *testing.T) {
 	}
 }
 
-func TestProblemsAsLinesAndForPrograms(t *testing.T) {
+func TestProblemsArePrintedForPeopleAndForPrograms(t *testing.T) {
 	var out bytes.Buffer
 	v := &validate{Call: &call.Call{Out: &out, Paint: output.PaintFor(terminal.Open(t))}}
 	if err := v.lines(problems()); err != nil {

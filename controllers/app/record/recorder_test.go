@@ -215,7 +215,7 @@ func TestAForgottenAppLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestObjectsInsideAndOutsideOfTheNamespace(t *testing.T) {
+func TestObjectsAreSplitByTheNamespaceOfTheApp(t *testing.T) {
 	in, of, near := v1alpha1.InventoryEntry{ID: "kubeop-a-b_one__ConfigMap"}, v1alpha1.InventoryEntry{ID: "_one__PersistentVolume"}, v1alpha1.InventoryEntry{ID: "kubeop-a-bc_one__ConfigMap"}
 	for name, c := range map[string]struct{ all, inside, outside []v1alpha1.InventoryEntry }{
 		"both":         {[]v1alpha1.InventoryEntry{of, in, near}, []v1alpha1.InventoryEntry{in}, []v1alpha1.InventoryEntry{of, near}},

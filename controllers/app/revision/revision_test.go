@@ -27,7 +27,7 @@ func TestObjectsThatDifferKeepTheirRecordedState(t *testing.T) {
 	}
 }
 
-func TestSharedObjectsOfARevision(t *testing.T) {
+func TestSharedObjectsOfARevisionAreRecorded(t *testing.T) {
 	shared := func(namespace, name string, kept bool) cluster.Shared {
 		ref := cluster.Ref{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Role"}, Namespace: namespace, Name: name}
 		return cluster.Shared{Applied: cluster.Applied{Ref: ref}, Kept: kept}

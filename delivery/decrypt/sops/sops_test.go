@@ -296,8 +296,8 @@ func FuzzReadFile(f *testing.F) {
 	})
 }
 
-// TestAnINIFileEncryptedAsOneValue has the extension of another format, as "sops encrypt --input-type binary" makes it.
-func TestAnINIFileEncryptedAsOneValue(t *testing.T) {
+// TestAnINIFileThatIsEncryptedAsOneValueIsRead although it has the extension of another format, as "sops encrypt --input-type binary" makes it.
+func TestAnINIFileThatIsEncryptedAsOneValueIsRead(t *testing.T) {
 	got, err := fs.ReadFile(decrypt.Open(one("note.ini", read(t, "note.txt")), keysOf(t, "one.agekey")), "note.ini")
 	if err != nil || string(got) != string(read(t, "note.txt.plain")) {
 		t.Errorf("got %q, %v", got, err)

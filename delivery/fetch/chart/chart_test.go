@@ -234,7 +234,7 @@ func TestChartRefusesURLs(t *testing.T) {
 	}
 }
 
-func TestTheURLOfAVersion(t *testing.T) {
+func TestTheURLOfAVersionIsResolvedWithoutCredentials(t *testing.T) {
 	base, err := url.Parse("https://charts.example.com/stable/?token=x")
 	if err != nil {
 		t.Fatal(err)

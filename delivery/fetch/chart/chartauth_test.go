@@ -318,7 +318,7 @@ func TestCredentialsOfARegistryAreChosenByPath(t *testing.T) {
 	}
 }
 
-func TestClientCertificateOfASecret(t *testing.T) {
+func TestAClientCertificateNeedsItsKey(t *testing.T) {
 	certificate, key, _ := clientCertificate(t)
 	_, other, _ := clientCertificate(t)
 	cases := map[string]struct {

@@ -151,7 +151,7 @@ func TestLargeIndexCostsLittleMemory(t *testing.T) {
 	}
 }
 
-func TestLargeIndexForManyApps(t *testing.T) {
+func TestManyAppsShareALargeIndex(t *testing.T) {
 	path, _ := largeIndex(t, false)
 	url, requests := serveLarge(t, path)
 	store := NewStore(t.TempDir(), loopback)

@@ -222,7 +222,7 @@ func TestChangesGiveTheEntriesOfTheirFolders(t *testing.T) {
 	}
 }
 
-func TestAnEmptyPersonOrOneOfManyLines(t *testing.T) {
+func TestTheNameOfAPersonIsWrittenOnOneLine(t *testing.T) {
 	s := Person{Name: "Ann\n<b>\x00", Email: " a@b>\nparent x "}.signed(time.Time{})
 	if s.Name != "Annb" || s.Email != "a@bparent x" {
 		t.Errorf("got %q %q", s.Name, s.Email)

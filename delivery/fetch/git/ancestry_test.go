@@ -183,8 +183,8 @@ func TestAncestryIsReadWithoutFiles(t *testing.T) {
 	}
 }
 
-// TestAncestryAcrossTransportsAndRefs compares over SSH, and the target of an annotated tag.
-func TestAncestryAcrossTransportsAndRefs(t *testing.T) {
+// TestAncestryIsFoundOverSSHAndForTags, also annotated ones.
+func TestAncestryIsFoundOverSSHAndForTags(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "1")
 	first := repo.Push("first")

@@ -23,8 +23,8 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// TestFetchAsAGitHubApp fetches with the token that the server issues.
-func TestFetchAsAGitHubApp(t *testing.T) {
+// TestAGitHubAppFetchesWithItsToken, which the server issues.
+func TestAGitHubAppFetchesWithItsToken(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "1")
 	hash := repo.Push("first")
@@ -169,7 +169,7 @@ func TestCredentialsAreNotSentToAnotherHost(t *testing.T) {
 	}
 }
 
-func TestFetchOverSSH(t *testing.T) {
+func TestACommitIsFetchedOverSSH(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "1")
 	hash := repo.Push("first")
@@ -190,7 +190,7 @@ func TestFetchOverSSH(t *testing.T) {
 	}
 }
 
-func TestFetchOverSSHRefused(t *testing.T) {
+func TestSSHNeedsAKnownHostAndAnAcceptedKey(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Push("first")
 	server := sources.ServeSSH(t, repo)

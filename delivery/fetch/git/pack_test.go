@@ -125,8 +125,8 @@ func (p *rawPack) used() time.Duration {
 
 func untouched(*limits) {}
 
-// TestASmallPackOfManyDifferences: some kilobytes of deltas stand for 18 GiB, and naming them means rebuilding each.
-func TestASmallPackOfManyDifferences(t *testing.T) {
+// TestASmallPackThatStandsForGigabytesIsRefused: some kilobytes of deltas stand for 18 GiB, and naming them means rebuilding each.
+func TestASmallPackThatStandsForGigabytesIsRefused(t *testing.T) {
 	const base = 30 * limit.MiB
 	p := newRawPack(t)
 	hash := p.blob(make([]byte, base))

@@ -47,8 +47,8 @@ func TestHeadsAreTheBranchesOfARemote(t *testing.T) {
 	}
 }
 
-// TestRequestsOverHTTP have the media types of Git's protocol, which some servers insist on.
-func TestRequestsOverHTTP(t *testing.T) {
+// TestRequestsOverHTTPHaveTheMediaTypesOfGit, on which some servers insist.
+func TestRequestsOverHTTPHaveTheMediaTypesOfGit(t *testing.T) {
 	repo := pushable(t)
 	server := sources.ServeGit(t, repo, httptest.NewServer)
 	var mu sync.Mutex
@@ -121,8 +121,8 @@ func TestAnSSHServerThatListsNoRefs(t *testing.T) {
 	}
 }
 
-// TestFetchOverSSHWithAPassword, which some servers take in place of a key.
-func TestFetchOverSSHWithAPassword(t *testing.T) {
+// TestSSHAcceptsAPasswordInPlaceOfAKey, which some servers want.
+func TestSSHAcceptsAPasswordInPlaceOfAKey(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", "1")
 	hash := repo.Push("first")

@@ -399,7 +399,7 @@ func TestStopCancelsRunningTasks(t *testing.T) {
 	}
 }
 
-func TestHostsRememberedForATenant(t *testing.T) {
+func TestTheHostsRememberedForATenantAreBounded(t *testing.T) {
 	b := newBed(t, Options{})
 	for i := range 2 * maxHosts {
 		b.clock.Step(time.Second)

@@ -141,8 +141,8 @@ func TestTagsAndBlobsComeFromAMirror(t *testing.T) {
 	}
 }
 
-// TestADeadHostWithAMirror serves what the mirror has, below the path of the mirror. Of what it does not have, the message names both.
-func TestADeadHostWithAMirror(t *testing.T) {
+// TestAMirrorServesWhatADeadHostCannot, below the path of the mirror. If it lacks something, the message names both.
+func TestAMirrorServesWhatADeadHostCannot(t *testing.T) {
 	m := newMirrored(t)
 	m.access.Mirror.At += "/charts"
 	r, err := OpenRegistry(m.network, closedPort(t)+"/web", m.access)

@@ -206,7 +206,7 @@ func TestEveryCachedChartHasACost(t *testing.T) {
 	}
 }
 
-func TestCRDsOfADisabledSubchart(t *testing.T) {
+func TestADisabledSubchartHasNoCRDs(t *testing.T) {
 	files := parent()
 	files["charts/db/crds/a.yaml"] = &fstest.MapFile{Data: []byte("kind: x\n")}
 	c, err := Chart{Files: files}.Load()

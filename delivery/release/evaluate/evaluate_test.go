@@ -111,8 +111,8 @@ func asRecorded(rel *helm.Release) (err error) {
 	return err
 }
 
-// TestEvaluatedAsByHelm: what was rendered in another process and went through Helm in JSON is recorded as what Helm renders, byte by byte.
-func TestEvaluatedAsByHelm(t *testing.T) {
+// TestAnEvaluationIsRecordedAsHelmWouldRecordIt: what was rendered in another process and went through Helm in JSON is recorded as what Helm renders, byte by byte.
+func TestAnEvaluationIsRecordedAsHelmWouldRecordIt(t *testing.T) {
 	same := 0
 	for _, dir := range chartsOf(t) {
 		t.Run(strings.TrimPrefix(dir, "../testdata/charts/"), func(t *testing.T) {

@@ -139,7 +139,7 @@ func TestJobNameChangesWithTheSpec(t *testing.T) {
 	}
 }
 
-func TestTLSWithAGateway(t *testing.T) {
+func TestTLSOfAHostIsRefusedBehindAGateway(t *testing.T) {
 	with := rendering.App(t, `{spec: {hosts: [{host: a.example.com, tlsSecretRef: {name: tls}}], image: {reference: a, ports: [{name: http, port: 80}]}}}`)
 	_, err := Render(with, Settings{Gateway: GatewayOf("infra/public")})
 	rendering.WantError(t, err, "spec.hosts[0]: tlsSecretRef is not for this platform, whose Gateway infra/public has the certificates: leave it out")

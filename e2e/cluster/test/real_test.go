@@ -56,9 +56,9 @@ func (c *cluster) checkGit(contains func(what, got, want string), pod string) {
 	contains("what was pushed", c.run("git", "ls-remote", url), "refs/heads/main")
 }
 
-// TestTwoRealNodesAndAKilledSupervisor runs two clusters and kills the supervisor of one: its processes end by themselves, `down` removes the
+// TestAKilledSupervisorAffectsNoOtherCluster runs two clusters and kills the supervisor of one: its processes end by themselves, `down` removes the
 // rest, and the other cluster is not affected.
-func TestTwoRealNodesAndAKilledSupervisor(t *testing.T) {
+func TestAKilledSupervisorAffectsNoOtherCluster(t *testing.T) {
 	needRealNode(t)
 	before := traces(t)
 	stays := up(t, "--node", "real")

@@ -57,7 +57,7 @@ func TestReadFindsTheDocumentsOfAFolder(t *testing.T) {
 	}
 }
 
-func TestTheLinesAndTextsOfADocument(t *testing.T) {
+func TestADocumentKnowsTheLinesOfItsFields(t *testing.T) {
 	nodes, err := Nodes(fstest.MapFS{"two.yaml": {Data: []byte(two)}}, "two.yaml")
 	if err != nil || len(nodes) != 2 {
 		t.Fatal(nodes, err)
