@@ -268,7 +268,7 @@ const (
 	ResumingReason = "Resuming"
 	// BudgetExceededReason: the quotas of projects do not fit into the budget of their tenant. The message names the limit and what is left.
 	BudgetExceededReason = "BudgetExceeded"
-	// RenderedOnlyReason is the reason of NotEnforced: only kubeop checks, and only apps.
+	// RenderedOnlyReason is the reason of NotEnforced: at most kubeop checks, and only apps.
 	RenderedOnlyReason = "RenderedOnly"
 	// InvalidBudgetReason: the budget of a tenant has a negative amount, or names what the quotas of projects do not count.
 	InvalidBudgetReason = "InvalidBudget"

@@ -245,8 +245,8 @@ const (
 
 // GuardStatus says whether a guard holds.
 type GuardStatus struct {
-	// Name is the name of a rule of policies, such as Images, or Admission (the rules that always hold), AddedMetadata, PodSecurity,
-	// Network, ClusterNetworkPolicy or FairShare.
+	// Name is the name of a rule of policies, such as Images, or Admission (the rules that always hold), Requests, Deletions, Operator, Limits, Quota,
+	// Egress, Defaults, AddedMetadata, PodSecurity, Network, ClusterNetworkPolicy or FairShare.
 	Name string `json:"name"`
 	// State is Enforced, RenderedOnly or Absent.
 	State GuardState `json:"state"`

@@ -25,6 +25,12 @@ const (
 	PodSecurity = "PodSecurity"
 	Network     = "Network"
 	FairShare   = "FairShare"
+	// Requests holds the owners of a tenant to the annotations by which they request something of kubeop.
+	Requests = "Requests"
+	// Deletions keeps what is of the tenant from being deleted by mistake.
+	Deletions = "Deletions"
+	// Operator holds the operator's own account to what is of tenants, and others from having it act with the rights of the platform.
+	Operator = "Operator"
 	// Tier are the ClusterNetworkPolicies of projects.
 	Tier = "ClusterNetworkPolicy"
 	// Added are the labels and annotations that policies add.
@@ -40,6 +46,19 @@ var rules = []string{
 	"kubeop-grace-period", "kubeop-guardrails-present", "kubeop-home-finalizer", "kubeop-ingress-annotation", "kubeop-ingress-path", "kubeop-job-by-hand", "kubeop-kubeconfig-secret", "kubeop-network-policies", "kubeop-object-size",
 	"kubeop-placement", "kubeop-platform-identity", "kubeop-platform-object", "kubeop-platform-token", "kubeop-priority-class", "kubeop-reserved-name", "kubeop-route-match",
 	"kubeop-stopped", "kubeop-tenant-namespaces", "kubeop-volumes",
+}
+
+// requested are the guards about requests that kubeop does not check itself: without their admission policies nothing refuses these.
+var requested = []struct {
+	name     string
+	policies []string
+}{
+	{Requests, []string{"kubeop-requests"}},
+	{Deletions, []string{"kubeop-delete-definitions", "kubeop-delete-namespaces", "kubeop-delete-tenants", "kubeop-deletion-marks", "kubeop-force-removal"}},
+	{Operator, []string{
+		"kubeop-operator-cluster-network-policies", "kubeop-operator-cluster-roles", "kubeop-operator-flow-schemas", "kubeop-operator-homes", "kubeop-operator-namespaces",
+		"kubeop-operator-volumes", "kubeop-platform-apps",
+	}},
 }
 
 // judging is the admission policy of the rules of policies that deny. Those about kinds have another one, too, for kinds that no other rule is about.
@@ -70,6 +89,13 @@ func (c Cluster) Of(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) ([]v1al
 	}
 	stated := guardrails.Labels(content)
 	all := []v1alpha1.GuardStatus{enforced(Rules, "", c.faults(rules...))}
+	for _, r := range requested {
+		guard := enforced(r.name, "", c.faults(r.policies...))
+		if guard.State != v1alpha1.GuardEnforced {
+			guard.State = v1alpha1.GuardAbsent
+		}
+		all = append(all, guard)
+	}
 	for _, family := range families {
 		all = append(all, c.family(family, stated))
 	}
@@ -169,14 +195,24 @@ func enforced(name, reason string, faults []string) v1alpha1.GuardStatus {
 	return v1alpha1.GuardStatus{Name: name, State: v1alpha1.GuardRenderedOnly, Reason: strings.Join(few.Of(faults, 1), "; ")}
 }
 
-// Note is the condition NotEnforced: it is there while the API server does not refuse what kubeop refuses in apps.
+// lacking reports whether the API server does not refuse what it would with the whole chart.
+func lacking(g v1alpha1.GuardStatus) bool {
+	for _, r := range requested {
+		if r.name == g.Name {
+			return g.State != v1alpha1.GuardEnforced
+		}
+	}
+	return g.State == v1alpha1.GuardRenderedOnly && !slices.Contains(beside, g.Name)
+}
+
+// Note is the condition NotEnforced: it is there while the API server does not refuse what it would with the whole chart.
 func Note(all []v1alpha1.GuardStatus) step.Note {
 	note := step.Note{
 		Condition: v1alpha1.NotEnforcedCondition, Reason: v1alpha1.SucceededReason, Message: "the API server enforces what it did not", Event: corev1.EventTypeNormal,
 	}
 	var names, why []string
 	for _, g := range all {
-		if g.State == v1alpha1.GuardRenderedOnly && !slices.Contains(beside, g.Name) {
+		if lacking(g) {
 			names, why = append(names, g.Name), append(why, g.Reason)
 		}
 	}

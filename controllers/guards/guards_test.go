@@ -62,7 +62,11 @@ func binding(name string, actions ...admissionregistrationv1.ValidationAction) *
 // installed returns the policies and bindings of the chart, which deny, without those that broken names, and with those of other.
 func installed(broken []string, other ...client.Object) []client.Object {
 	all := other
-	for _, name := range append([]string{"kubeop-guardrails-deny", "kubeop-guardrails-kinds-deny"}, rules...) {
+	chart := slices.Concat([]string{"kubeop-guardrails-deny", "kubeop-guardrails-kinds-deny"}, rules)
+	for _, r := range requested {
+		chart = append(chart, r.policies...)
+	}
+	for _, name := range chart {
 		if !slices.Contains(broken, "policy "+name) {
 			all = append(all, policy(name))
 		}
@@ -117,7 +121,7 @@ const (
 // without is what a tenant without policies has in a cluster with the whole chart.
 func without() []string {
 	return []string{
-		"Admission Enforced", "Images" + none, "Services" + none, claims, "Classes" + none, "Nodes" + none, "Kinds" + none, "Metadata" + none, "Sources" + none,
+		"Admission Enforced", "Requests Enforced", "Deletions Enforced", "Operator Enforced", "Images" + none, "Services" + none, claims, "Classes" + none, "Nodes" + none, "Kinds" + none, "Metadata" + none, "Sources" + none,
 		"Limits" + none, quota + "which has at most the defaults of projects", egress + "nothing outside of the cluster" + unseen,
 		"Defaults Absent no policy of the tenant has defaults", "AddedMetadata Absent no policy of the tenant adds labels or annotations", "PodSecurity Enforced level restricted, version latest, by spec.podSecurity of tenant.yaml", network, tier, "FairShare Enforced",
 	}
@@ -280,6 +284,20 @@ func TestAGuardHoldsOnlyIfItsPoliciesAreInTheCluster(t *testing.T) {
 			want:    with("Admission RenderedOnly ValidatingAdmissionPolicyBinding kubeop-placement does not exist; and 2 more"),
 			message: "does not enforce Admission: ValidatingAdmissionPolicyBinding kubeop-placement does not exist; and 2 more; kubeop checks",
 		},
+		"owners may change all of their objects": {
+			objects: installed([]string{"policy kubeop-requests"}), want: with("Requests Absent ValidatingAdmissionPolicy kubeop-requests does not exist"),
+			message: "does not enforce Requests: ValidatingAdmissionPolicy kubeop-requests does not exist; kubeop checks",
+		},
+		"nothing keeps a namespace": {
+			objects: installed([]string{"binding kubeop-delete-namespaces"}, binding("kubeop-delete-namespaces", admissionregistrationv1.Audit)),
+			want:    with("Deletions Absent ValidatingAdmissionPolicyBinding kubeop-delete-namespaces has the actions [Audit], without Deny"),
+			message: "does not enforce Deletions: ",
+		},
+		"nothing holds the operator": {
+			objects: installed([]string{"policy kubeop-operator-homes", "policy kubeop-platform-apps"}),
+			want:    with("Operator Absent ValidatingAdmissionPolicy kubeop-operator-homes does not exist; and 1 more"),
+			message: "does not enforce Operator: ",
+		},
 		"claims do not bind": {
 			objects: installed([]string{"binding kubeop-guardrails-deny"}),
 			want:    with("Hostnames RenderedOnly ValidatingAdmissionPolicyBinding kubeop-guardrails-deny does not exist"),
@@ -316,12 +334,42 @@ func TestABindingOfAnotherNameCountsForNothing(t *testing.T) {
 	}
 }
 
-func TestThePoliciesOfTheChartAreTheGuard(t *testing.T) {
-	files, err := filepath.Glob("../../charts/kubeop/policies/tenants/*.yaml")
-	if err != nil {
-		t.Fatal(err)
+// TestEveryPolicyOfTheChartIsInAGuard: a policy that is in none could go, or be changed, and no tenant would say so.
+func TestEveryPolicyOfTheChartIsInAGuard(t *testing.T) {
+	guard := map[string]string{"kubeop-tenant-namespaces": Rules, "kubeop-requests": Requests}
+	for folder, name := range map[string]string{"tenants": Rules, "deletions": Deletions, "operator": Operator, "platform": Operator} {
+		for _, policy := range namesIn(t, folder) {
+			guard[policy] = name
+		}
 	}
-	want := []string{"kubeop-guardrails-present", "kubeop-tenant-namespaces"}
+	for _, policy := range namesIn(t, "requests") {
+		if guard[policy] == "" {
+			t.Errorf("this test does not know of which guard %s is", policy)
+		}
+	}
+	want := map[string][]string{Rules: {"kubeop-guardrails-present"}}
+	for policy, name := range guard {
+		want[name] = append(want[name], policy)
+	}
+	for _, policies := range want {
+		slices.Sort(policies)
+	}
+	got := map[string][]string{Rules: rules}
+	for _, r := range requested {
+		got[r.name] = r.policies
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-chart +guards.go:\n%s", diff)
+	}
+}
+
+// namesIn returns the names of the policies in a folder of the chart.
+func namesIn(t *testing.T, folder string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob("../../charts/kubeop/policies/" + folder + "/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s has %d files: %v", folder, len(files), err)
+	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -329,12 +377,9 @@ func TestThePoliciesOfTheChartAreTheGuard(t *testing.T) {
 		}
 		_, rest, _ := strings.Cut(string(text), "\n  name: ")
 		name, _, _ := strings.Cut(rest, "\n")
-		want = append(want, name)
+		names = append(names, name)
 	}
-	slices.Sort(want)
-	if diff := cmp.Diff(want, rules); diff != "" {
-		t.Errorf("rules (-chart +guards.go):\n%s", diff)
-	}
+	return names
 }
 
 func TestAFailedListIsAnError(t *testing.T) {
