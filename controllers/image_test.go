@@ -255,8 +255,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
 `
 
-// serveRoutes defines the kinds of the Gateway API that have host names, TLSRoute and XListenerSet in the versions that they had first, if no other test has. A project has to be ready
-// before: kinds that are there when the operator makes its first quota are counted at once, and Kubernetes may not know them yet.
+// serveRoutes defines the kinds of the Gateway API that have host names, TLSRoute and XListenerSet in the versions that they had first, if no other test has.
 func (n *team) serveRoutes() {
 	n.t.Helper()
 	of := func(kind string, more ...string) string {

@@ -55,7 +55,7 @@ func newBudgets(mgr ctrl.Manager, o Options, c *cluster, steady clock.PassiveClo
 		usage:  &usage.Counter{Reader: mgr.GetClient(), Limits: usual},
 		store:  &usage.Store{Reader: mgr.GetClient(), Limits: usual, Quota: c.quota, Clock: realClock},
 		grants: &usage.Grants{Reader: mgr.GetClient(), Quota: c.quota, Clock: steady},
-		kinds:  &quota.Kinds{Roles: mgr.GetClient(), Served: c.served, Now: steady.Now},
+		kinds:  &quota.Kinds{Roles: mgr.GetClient(), Definitions: c.direct, Served: c.served, Now: steady.Now},
 	}
 	b.usage.Budgets = &usage.Budgets{Reader: mgr.GetClient(), Kinds: b.kinds.List}
 	c.watch.OnKind(b.followQuotas)

@@ -102,7 +102,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 		Clients: kube.NewClients(&rest.Config{Host: deployers.URL}, scheme, mapper, kube.Deployers{}),
 		Steps:   &step.Runner{Client: b.api, Events: b.events, Clock: b.clock},
 		Quotas: Quotas{
-			Kinds: &quota.Kinds{Roles: b.api, Served: served{}, Now: b.clock.Now},
+			Kinds: &quota.Kinds{Roles: b.api, Definitions: b.api, Served: served{}, Now: b.clock.Now},
 			Store: &usage.Store{Reader: b.api, Limits: budget.Default(), Clock: b.clock, Quota: func(string) (*corev1.ResourceQuota, error) {
 				return nil, nil
 			}},

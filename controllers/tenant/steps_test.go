@@ -85,7 +85,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 		},
 	}).Build()
 	b.Reconciler = &Reconciler{
-		Client: b.api, Direct: b.api, Applier: &apply.Applier{Live: b.live}, Kinds: &quota.Kinds{Roles: b.api, Served: served{}, Now: clock.Now},
+		Client: b.api, Direct: b.api, Applier: &apply.Applier{Live: b.live}, Kinds: &quota.Kinds{Roles: b.api, Definitions: b.api, Served: served{}, Now: clock.Now},
 		Tier:     &guards.OptionalKind{Kind: isolation.ClusterPolicyKind, Mapper: b.api.RESTMapper()},
 		Mutating: &guards.OptionalKind{Kind: guards.MutatingPolicyKind, Mapper: b.api.RESTMapper()},
 		Budgets:  &usage.Budgets{Reader: b.api, Kinds: func(context.Context) ([]schema.GroupResource, error) { return quota.Usual(), nil }},

@@ -76,15 +76,18 @@ type Discovery interface {
 // account of a tenant can have, as far as the API server serves them and a quota can count them. It is safe for concurrent use.
 type Kinds struct {
 	// Roles reads the ClusterRole; it may be a cache.
-	Roles  client.Reader
-	Served Discovery
-	Now    func() time.Time
+	Roles client.Reader
+	// Definitions lists the metadata of all CustomResourceDefinitions, once.
+	Definitions client.Reader
+	Served      Discovery
+	Now         func() time.Time
 
 	mu sync.Mutex
 	// listed is the last result. It is reused until the time in the next field.
 	listed []schema.GroupResource
 	until  time.Time
-	// since is the time since which each kind is served, zero for those that the first call found.
+	// since is the time since which each kind is served. For those that the first call found it is the time at which their CustomResourceDefinition was
+	// created, zero without one.
 	since map[schema.GroupResource]time.Time
 }
 
@@ -109,7 +112,7 @@ func (k *Kinds) list(ctx context.Context, now time.Time) ([]schema.GroupResource
 	if err := k.Roles.Get(ctx, client.ObjectKey{Name: v1alpha1.Deployer}, role); err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("reading ClusterRole %s: %w", v1alpha1.Deployer, err)
 	}
-	served, err := k.served(now)
+	served, err := k.served(ctx, now)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +125,7 @@ func (k *Kinds) list(ctx context.Context, now time.Time) ([]schema.GroupResource
 }
 
 // served returns the namespaced kinds that have been served long enough and that a quota can count.
-func (k *Kinds) served(now time.Time) ([]schema.GroupResource, error) {
+func (k *Kinds) served(ctx context.Context, now time.Time) ([]schema.GroupResource, error) {
 	_, lists, err := k.Served.ServerGroupsAndResources()
 	var partly *discovery.ErrGroupDiscoveryFailed
 	if err != nil && !errors.As(err, &partly) {
@@ -140,22 +143,40 @@ func (k *Kinds) served(now time.Time) ([]schema.GroupResource, error) {
 			}
 		}
 	}
+	if k.since == nil {
+		if err := k.begin(ctx, found, now); err != nil {
+			return nil, err
+		}
+	}
 	return k.settled(found, partly != nil, now), nil
+}
+
+// begin notes the kinds that the first call found. Those that were defined a moment ago are as new to Kubernetes' controllers as those that come later.
+func (k *Kinds) begin(ctx context.Context, found map[schema.GroupResource]bool, now time.Time) error {
+	definitions := &metav1.PartialObjectMetadataList{}
+	definitions.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
+	if err := k.Definitions.List(ctx, definitions); err != nil {
+		return fmt.Errorf("listing the CustomResourceDefinitions: %w", err)
+	}
+	defined := map[string]time.Time{}
+	for i := range definitions.Items {
+		d := &definitions.Items[i]
+		if defined[d.Name] = d.CreationTimestamp.Time; d.CreationTimestamp.After(now) { // The API server's clock is ahead.
+			defined[d.Name] = now
+		}
+	}
+	k.since = map[schema.GroupResource]time.Time{}
+	for kind := range found {
+		k.since[kind] = defined[kind.String()]
+	}
+	return nil
 }
 
 // settled returns the kinds that have been served long enough. If discovery was incomplete, kinds that were served before still count.
 func (k *Kinds) settled(found map[schema.GroupResource]bool, partly bool, now time.Time) []schema.GroupResource {
-	first := k.since == nil
-	if first {
-		k.since = map[schema.GroupResource]time.Time{}
-	}
 	for kind := range found {
-		if _, known := k.since[kind]; known {
-			continue
-		}
-		k.since[kind] = now
-		if first {
-			k.since[kind] = time.Time{}
+		if _, known := k.since[kind]; !known {
+			k.since[kind] = now
 		}
 	}
 	var all []schema.GroupResource

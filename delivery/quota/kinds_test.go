@@ -22,8 +22,10 @@ type cluster struct {
 	served []*metav1.APIResourceList
 	err    error
 	absent bool
-	// away is what reading the role fails with.
-	away error
+	// away is what reading the role fails with, and lost what listing the definitions fails with.
+	away, lost error
+	// defined are the times at which CustomResourceDefinitions were created, by their names.
+	defined map[string]time.Time
 }
 
 func (c *cluster) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -35,6 +37,14 @@ func (c *cluster) Get(_ context.Context, key client.ObjectKey, into client.Objec
 	}
 	into.(*rbacv1.ClusterRole).Rules = c.rules
 	return nil
+}
+
+func (c *cluster) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	into := list.(*metav1.PartialObjectMetadataList)
+	for name, at := range c.defined {
+		into.Items = append(into.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Time{Time: at}}})
+	}
+	return c.lost
 }
 
 func (c *cluster) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
@@ -78,7 +88,7 @@ func TestTheKindsAreThoseThatCanBeCreatedAndCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			world := &cluster{rules: c.rules, served: served}
-			k := &Kinds{Roles: world, Served: world, Now: time.Now}
+			k := &Kinds{Roles: world, Definitions: world, Served: world, Now: time.Now}
 			if diff := cmp.Diff(c.want, names(t, k)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -99,11 +109,54 @@ func names(t *testing.T, k *Kinds) []string {
 	return out
 }
 
+// TestAKindThatIsNewAtTheStartIsCountedWhenKubernetesKnowsIt: kubeop may start just after a kind was defined.
+func TestAKindThatIsNewAtTheStartIsCountedWhenKubernetesKnowsIt(t *testing.T) {
+	began := time.Unix(1_700_000_000, 0)
+	for name, c := range map[string]struct {
+		defined time.Time
+		// counted is how long after the start the kind is counted, at the earliest.
+		counted time.Duration
+	}{
+		"by Kubernetes":                {time.Time{}, 0},
+		"long ago":                     {began.Add(-time.Hour), 0},
+		"two minutes ago":              {began.Add(-settling), 0},
+		"a moment ago":                 {began.Add(-10 * time.Second), settling - 10*time.Second},
+		"by a clock that is far ahead": {began.Add(time.Hour), settling},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := began
+			world := &cluster{rules: []rbacv1.PolicyRule{rule("create", "example.com", "queues")}, served: []*metav1.APIResourceList{serving("v1", "pods"), serving("example.com/v1", "queues")}}
+			if !c.defined.IsZero() {
+				world.defined = map[string]time.Time{"queues.example.com": c.defined}
+			}
+			k := &Kinds{Roles: world, Definitions: world, Served: world, Now: func() time.Time { return now }}
+			world.lost = errors.New("the API server is away")
+			if kinds, err := k.List(t.Context()); !errors.Is(err, world.lost) || kinds != nil {
+				t.Errorf("without the definitions: got %v, %v", kinds, err)
+			}
+			world.lost = nil
+			for _, at := range []time.Duration{0, c.counted - time.Second, c.counted} {
+				if at < 0 {
+					continue
+				}
+				want := []string{"pods"}
+				if at >= c.counted {
+					want = append(want, "queues.example.com")
+				}
+				now = began.Add(at)
+				if diff := cmp.Diff(want, names(t, k)); diff != "" {
+					t.Errorf("after %s (-want +got):\n%s", at, diff)
+				}
+			}
+		})
+	}
+}
+
 // TestANewKindIsCountedWhenKubernetesKnowsIt installs a kind: a quota that counts it at once would have every object of it refused.
 func TestANewKindIsCountedWhenKubernetesKnowsIt(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	world := &cluster{rules: []rbacv1.PolicyRule{rule("create", "example.com", "queues")}, served: []*metav1.APIResourceList{serving("v1", "pods")}}
-	k := &Kinds{Roles: world, Served: world, Now: func() time.Time { return now }}
+	k := &Kinds{Roles: world, Definitions: world, Served: world, Now: func() time.Time { return now }}
 	expect := func(when string, want ...string) {
 		t.Helper()
 		now = now.Add(fresh)
