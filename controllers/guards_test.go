@@ -179,6 +179,18 @@ func TestATenantReportsWhatTheAPIServerEnforces(t *testing.T) {
 	n.reportsGuard("Admission", v1alpha1.GuardRenderedOnly, "somebody changed the spec of ValidatingAdmissionPolicyBinding "+volumes+", or removed its digest")
 	narrow(nil)
 	n.reportsGuard("Admission", v1alpha1.GuardEnforced, "")
+
+	// Of these, kubeop checks nothing itself.
+	for guard, name := range map[string]string{"Requests": "kubeop-requests", "Deletions": "kubeop-delete-tenants", "Operator": "kubeop-operator-homes"} {
+		n.reportsGuard(guard, v1alpha1.GuardEnforced, "")
+		restore := n.deleted(&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		n.reportsGuard(guard, v1alpha1.GuardAbsent, "ValidatingAdmissionPolicyBinding "+name+" does not exist")
+		n.until(n.tenant(), v1alpha1.NotEnforcedCondition, metav1.ConditionTrue, v1alpha1.RenderedOnlyReason)
+		if err := restore(); err != nil {
+			t.Fatal(err)
+		}
+		n.reportsGuard(guard, v1alpha1.GuardEnforced, "")
+	}
 	n.eventually(func() error { return n.has(v1alpha1.NotEnforcedCondition, n.tenant()) })
 	n.ready(n.tenant())
 }

@@ -273,9 +273,8 @@ func (n *team) serveRoutes() {
 
 func TestHostsBehindAGatewayBecomeHTTPRoutes(t *testing.T) {
 	n := newTeam(t, "gated")
+	n.serveRoutes() // Before the first quota of the project, which does not count them as long as Kubernetes may not know them.
 	n.push(map[string]string{"projects/shop/project.yaml": fmt.Sprintf(projectFile, "shop")})
-	n.ready(n.project("shop"))
-	n.serveRoutes()
 	n.push(imageFile("web", "  image: {reference: registry.example/web:v1, replicas: 0, ports: [{name: http, port: 8080, servicePort: 80}]}\n"+
 		"  hosts: [{host: a.gated.example}, {host: b.gated.example, path: /b}]\n"))
 	n.until(n.app("shop", "web"), v1alpha1.AppliedCondition, metav1.ConditionTrue, "")
