@@ -114,7 +114,7 @@ func (r *Reconciler) live(ctx context.Context, p *progress, ref identity.Ref) (c
 	err := r.Client.Get(ctx, ref.Key(), live)
 	switch {
 	case err == nil:
-		p.Shown.Insert(ref)
+		p.Show(ref, live)
 	case apierrors.IsNotFound(err) && !p.Shown.Has(ref):
 		err = r.Direct.Get(ctx, ref.Key(), live)
 	}

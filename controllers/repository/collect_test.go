@@ -133,6 +133,51 @@ func TestTheAPIServerIsAskedOnlyAboutWhatTheCacheMayNotShowYet(t *testing.T) {
 	collected(waits, 1)
 }
 
+// TestAnAppThatWasMadeAgainIsDeletedThoughTheCacheShowedTheOneBefore: someone deletes an app by hand, the operator applies it again, the next commit removes it,
+// and that deletion is held while the cache still shows the app that was deleted by hand.
+func TestAnAppThatWasMadeAgainIsDeletedThoughTheCacheShowedTheOneBefore(t *testing.T) {
+	web, without := app("kubeop-acme-shop", "web"), declaring(t, "shop/api")
+	former := fromAcme(web.DeepCopy())
+	former.ResourceVersion = "999"
+	k := watching(t, fromAcme(project("kubeop-acme", "shop")), acme(), namespace("kubeop-acme"), namespace("kubeop-acme-shop"))
+	k.Direct = interceptor.NewClient(k.api, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+			defer o.SetResourceVersion("1000") // A real API server counts the versions of all objects of a kind together.
+			return c.Patch(ctx, o, patch, options...)
+		},
+	})
+	s, got := k.pass(nil, declaring(t, "shop/web", "shop/api"), "main@sha1:2")
+	if got != "done" || !k.has(web) {
+		t.Fatalf("got %q; it is made again: %t", got, k.has(web))
+	}
+	shown := former // By the cache; afterwards it shows none.
+	k.Client = interceptor.NewClient(k.api, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			live, isApp := o.(*v1alpha1.App)
+			switch {
+			case !isApp || key.Name != "web":
+				return c.Get(ctx, key, o, options...)
+			case shown == nil:
+				return apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.Group, Resource: "apps"}, key.Name)
+			}
+			shown.DeepCopyInto(live)
+			return nil
+		},
+	})
+	s.progress.left(ref("acme/shop/web"))
+	s.progress.tree, s.found, s.progress.foreign = without, without, true
+	if err := k.collect(t.Context(), s); err != nil || len(s.verdict.Held) != 1 {
+		t.Fatalf("the deletion is not held: %v, %+v", err, s.verdict)
+	}
+	shown, s.progress.foreign = nil, false
+	if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "waits Deleting: waits for App kubeop-acme-shop/web to be gone, after 5s" {
+		t.Errorf("got %q", got)
+	}
+	if k.has(web) && web.DeletionTimestamp == nil {
+		t.Error("the app that was made again runs on")
+	}
+}
+
 // TestAConfirmationHoldsForWhatAFailedDeletionLeft, of the same commit, and for nothing else.
 func TestAConfirmationHoldsForWhatAFailedDeletionLeft(t *testing.T) {
 	web, api, late := app("kubeop-acme-shop", "web"), app("kubeop-acme-shop", "api"), app("kubeop-acme-shop", "late")

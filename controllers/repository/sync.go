@@ -352,11 +352,12 @@ func (r *Reconciler) applyBatch(ctx context.Context, s *scope, objects []client.
 			return err
 		}
 		set.Objects, set.Recorded = append(set.Objects, u), append(set.Recorded, recorded...)
-		ref, _ := identity.Of(o)
-		refs[inventory.IDOf(o)] = ref
-		s.progress.Shown.Delete(ref)
+		refs[inventory.IDOf(o)], _ = identity.Of(o)
 	}
-	_, err := r.Applier.Apply(ctx, set)
+	result, err := r.Applier.Apply(ctx, set)
+	for id, ref := range refs {
+		s.progress.Wrote(ref, result.Written[id.String()])
+	}
 	wrong := map[identity.Ref]bool{}
 	for _, each := range inventory.Split(err) {
 		var oe *inventory.ObjectError
