@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -244,6 +246,52 @@ func TestWhatWasWrittenBeforeAnErrorIsRecorded(t *testing.T) {
 		return e.ID == entry("kubeop-registry-a", "Secret").ID && e.Digest != ""
 	}) {
 		t.Errorf("it has %+v: %v", held, err)
+	}
+}
+
+// TestOneSecretThatCannotBeWrittenHoldsUpNoOther: the others are written, and pods get them. All errors are returned, and what there was stays.
+func TestOneSecretThatCannotBeWrittenHoldsUpNoOther(t *testing.T) {
+	held := Held{Secrets: secretsOf("a"), Entries: []v1alpha1.InventoryEntry{entry("kubeop-registry-a", "Secret")}}
+	held.Entries[0].Digest = "old"
+	p := newProvided(t, nil, held, slices.Concat(credential("a"), credential("b"), credential("c"), []client.Object{pull("a", shopLabels)})...)
+	p.Secrets = NewSecrets(p.api, interceptor.NewClient(p.api, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			if key.Name != "of-b" {
+				return fmt.Errorf("%s is away", key.Name)
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+	}), p.api, "kubeop-system", clocktesting.NewFakePassiveClock(time.Unix(1000, 0)))
+	now, err := p.Provide(t.Context(), p.Place)
+	if !step.Fails(err) || !strings.Contains(err.Error(), "of-a is away") || !strings.Contains(err.Error(), "of-c is away") {
+		t.Errorf("got %v", err)
+	}
+	if got := p.there(t); got != "kubeop-registry-a kubeop-registry-b; named kubeop-registry-b" {
+		t.Errorf("there is %s", got)
+	}
+	if diff := cmp.Diff(secretsOf("a", "b"), now.Secrets); diff != "" || len(now.Entries) != 2 {
+		t.Errorf("it has %+v (-want +got):\n%s", now, diff)
+	}
+}
+
+// TestOneSecretThatCannotBeDeletedHoldsUpNoOther: a tenant may not keep credentials because of another registry.
+func TestOneSecretThatCannotBeDeletedHoldsUpNoOther(t *testing.T) {
+	p := newProvided(t, nil, Held{Secrets: secretsOf("a", "b", "c")}, pull("a", shopLabels), pull("b", shopLabels), pull("c", shopLabels))
+	deployer := interceptor.NewClient(p.api, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			if o.GetName() != "kubeop-registry-b" {
+				return fmt.Errorf("%s stays", o.GetName())
+			}
+			return c.Delete(ctx, o, options...)
+		},
+	})
+	p.Deployer = func(string) (client.Client, error) { return deployer, nil }
+	_, err := p.Withdraw(t.Context(), p.Place)
+	if err == nil || !strings.Contains(err.Error(), "kubeop-registry-a stays") || !strings.Contains(err.Error(), "kubeop-registry-c stays") {
+		t.Errorf("got %v", err)
+	}
+	if got := p.there(t); got != "kubeop-registry-a kubeop-registry-c; named " {
+		t.Errorf("there is %s", got)
 	}
 }
 

@@ -156,10 +156,12 @@ func (p *Provider) known(ctx context.Context) ([]v1alpha1.Registry, []v1alpha1.P
 	return registries.Items, policies.Items, nil
 }
 
-// write applies the Secrets. now is what the project has then, without what is to go. problems are those that only people can solve.
+// write applies the Secrets. now is what the project has then, without what is to go. problems are those that only people can solve. If some Secrets fail, the
+// service account names the others all the same, and now has everything that was there before.
 func (p *Provider) write(ctx context.Context, at Place, deployer client.Client, allowed []*v1alpha1.Registry) (now Held, problems []error, err error) {
 	made := slices.DeleteFunc(slices.Clone(at.Entries), func(e v1alpha1.InventoryEntry) bool { return e.Digest == "" })
 	ledger := apply.NewLedger(p.Applier, deployer, v1alpha1.Inventory{Entries: made})
+	var failed error
 	for _, registry := range allowed {
 		has := slices.IndexFunc(at.Secrets, func(s v1alpha1.PullSecret) bool { return s.Registry == registry.Name })
 		err := p.writeOne(ctx, &at, ledger, registry)
@@ -168,14 +170,18 @@ func (p *Provider) write(ctx context.Context, at Place, deployer client.Client, 
 		case err == nil:
 			now.Secrets = append(now.Secrets, v1alpha1.PullSecret{Registry: registry.Name, Host: registry.Spec.Host, Insecure: registry.Spec.Insecure, Mirror: registry.Spec.Mirror})
 		case !ended || step.Fails(err):
-			now.Entries = ledger.Inventory().Entries
-			return now.and(at.Held), nil, err
+			failed = errors.Join(failed, err)
 		default:
 			problems = append(problems, err)
 			if has >= 0 && !foreign(err) {
 				now.Secrets = append(now.Secrets, at.Secrets[has])
 			}
 		}
+	}
+	if failed != nil {
+		_, unnamed := p.attach(ctx, at.Namespace, names(now.Secrets), nil) // What the account refuses is reported once no Secret fails.
+		now.Entries = ledger.Inventory().Entries
+		return now.and(at.Held), nil, errors.Join(failed, unnamed)
 	}
 	now.Entries = slices.DeleteFunc(ledger.Inventory().Entries, func(e v1alpha1.InventoryEntry) bool { return !slices.Contains(names(now.Secrets), nameOf(e)) })
 	return now, problems, nil
@@ -208,27 +214,32 @@ func (p *Provider) writeOne(ctx context.Context, at *Place, ledger *apply.Ledger
 	return err
 }
 
-// remove deletes Secrets that the project may not have any more, if they carry its labels.
-func (p *Provider) remove(ctx context.Context, at Place, deployer client.Client, gone []string) error {
+// remove deletes Secrets that the project may not have any more, if they carry its labels. One that cannot be deleted holds up no other.
+func (p *Provider) remove(ctx context.Context, at Place, deployer client.Client, gone []string) (failed error) {
 	for _, name := range gone {
-		live := credentials.MetadataOnly()
-		err := deployer.Get(ctx, client.ObjectKey{Namespace: at.Namespace, Name: name}, live)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("reading secret %s/%s: %w", at.Namespace, name, err)
-		}
-		owner := maps.Clone(live.GetLabels())
-		maps.DeleteFunc(owner, func(key, _ string) bool { return !slices.Contains(v1alpha1.OwnerLabels, key) })
-		if !maps.Equal(owner, at.Labels) {
-			continue // It is somebody else's.
-		}
-		version := live.GetResourceVersion()
-		err = deployer.Delete(ctx, live, client.Preconditions{ResourceVersion: &version})
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting secret %s/%s, whose registry the tenant may not use any more: %w", at.Namespace, name, err)
-		}
+		failed = errors.Join(failed, p.removeOne(ctx, at, deployer, name))
+	}
+	return failed
+}
+
+func (p *Provider) removeOne(ctx context.Context, at Place, deployer client.Client, name string) error {
+	live := credentials.MetadataOnly()
+	err := deployer.Get(ctx, client.ObjectKey{Namespace: at.Namespace, Name: name}, live)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading secret %s/%s: %w", at.Namespace, name, err)
+	}
+	owner := maps.Clone(live.GetLabels())
+	maps.DeleteFunc(owner, func(key, _ string) bool { return !slices.Contains(v1alpha1.OwnerLabels, key) })
+	if !maps.Equal(owner, at.Labels) {
+		return nil // It is somebody else's.
+	}
+	version := live.GetResourceVersion()
+	err = deployer.Delete(ctx, live, client.Preconditions{ResourceVersion: &version})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting secret %s/%s, whose registry the tenant may not use any more: %w", at.Namespace, name, err)
 	}
 	return nil
 }
