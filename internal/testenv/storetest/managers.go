@@ -25,6 +25,14 @@ func atOnce(times int, stores [2]store.Store, do func(i int, s store.Store)) {
 	all.Wait()
 }
 
+// inRounds is atOnce, many times one after the other. The lock of an SQLite file has no order among programs, so a manager whose writers never paused could keep
+// those of the other one from writing for longer than a write may take. In truth, one manager has the file.
+func inRounds(rounds, times int, stores [2]store.Store, do func(round, i int, s store.Store)) {
+	for round := range rounds {
+		atOnce(times, stores, func(i int, s store.Store) { do(round, i, s) })
+	}
+}
+
 // managers are the tests with two managers on one store.
 var managers = map[string]func(*testing.T, [2]store.Store){
 	"of many who claim a code one gets it":                oneClaims,
@@ -96,17 +104,14 @@ func oneRequest(t *testing.T, both [2]store.Store) {
 
 // forgottenMeanwhile: one request ends while others with its key begin.
 func forgottenMeanwhile(t *testing.T, both [2]store.Store) {
-	atOnce(8, both, func(i int, s store.Store) {
+	inRounds(40, 8, both, func(_, i int, s store.Store) {
 		r := store.Request{Caller: "a", Key: "k", Hash: fmt.Append(nil, i), Created: now, Expires: now.Add(time.Hour)}
-		for range 40 {
-			kept, err := s.BeginRequest(t.Context(), r)
-			if err == nil && len(kept.Hash) == 1 {
-				err = s.ForgetRequest(t.Context(), kept)
-			}
-			if err != nil || len(kept.Hash) != 1 {
-				t.Errorf("%v: kept is %+v", err, kept)
-				return
-			}
+		kept, err := s.BeginRequest(t.Context(), r)
+		if err == nil && len(kept.Hash) == 1 {
+			err = s.ForgetRequest(t.Context(), kept)
+		}
+		if err != nil || len(kept.Hash) != 1 {
+			t.Errorf("%v: kept is %+v", err, kept)
 		}
 	})
 }
@@ -159,13 +164,9 @@ func eventsInOrder(t *testing.T, both [2]store.Store) {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		atOnce(8, both, func(i int, s store.Store) {
-			var failed error
-			for j := range 100 {
-				failed = errors.Join(failed, s.RecordEvent(t.Context(), eventOf(fmt.Sprint(i), fmt.Sprint(j))))
-			}
-			if failed != nil {
-				t.Error(failed)
+		inRounds(100, 8, both, func(round, i int, s store.Store) {
+			if err := s.RecordEvent(t.Context(), eventOf(fmt.Sprint(i), fmt.Sprint(round))); err != nil {
+				t.Error(err)
 			}
 		})
 	}()
@@ -249,20 +250,15 @@ func oneLeads(t *testing.T, both [2]store.Store) {
 
 // manyWriters: each has a tenant of its own, so they meet only where all write, and in the sweep.
 func manyWriters(t *testing.T, both [2]store.Store) {
-	atOnce(8, both, func(i int, s store.Store) {
-		tenant := fmt.Sprint("tenant", i)
-		var failed error
-		for j := range 10 {
-			id := fmt.Sprintf("%d-%d", i, j)
-			written := s.CreateToken(t.Context(), tokenOf(tenant, id), eventOf(tenant, id))
-			revoked := s.RevokeToken(t.Context(), tenant, id, store.Event{At: now, Action: "revokeToken", Object: id})
-			r := store.Request{Caller: id, Key: "k", Hash: []byte("h"), Created: now, Expires: now.Add(time.Hour), Answer: []byte("yes")}
-			_, begun := s.BeginRequest(t.Context(), r)
-			finished := s.FinishRequest(t.Context(), r, store.Event{At: now, Action: "answer", Object: id, Tenant: tenant})
-			failed = errors.Join(failed, written, revoked, begun, finished, s.Sweep(t.Context(), now))
-		}
-		if failed != nil {
-			t.Error(failed)
+	inRounds(10, 8, both, func(round, i int, s store.Store) {
+		tenant, id := fmt.Sprint("tenant", i), fmt.Sprintf("%d-%d", i, round)
+		written := s.CreateToken(t.Context(), tokenOf(tenant, id), eventOf(tenant, id))
+		revoked := s.RevokeToken(t.Context(), tenant, id, store.Event{At: now, Action: "revokeToken", Object: id})
+		r := store.Request{Caller: id, Key: "k", Hash: []byte("h"), Created: now, Expires: now.Add(time.Hour), Answer: []byte("yes")}
+		_, begun := s.BeginRequest(t.Context(), r)
+		finished := s.FinishRequest(t.Context(), r, store.Event{At: now, Action: "answer", Object: id, Tenant: tenant})
+		if err := errors.Join(written, revoked, begun, finished, s.Sweep(t.Context(), now)); err != nil {
+			t.Error(err)
 		}
 	})
 	recorded := sorted(objects(t, both[1], ""))
