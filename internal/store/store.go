@@ -1,5 +1,5 @@
 // Package store is the database of the manager: tokens, the code for the first administrator, encrypted keys, the answers for Idempotency-Keys, the
-// audit log, who got kubeconfigs, and what apps used. Tenants, projects and apps are never in it, because Git and the cluster have them.
+// audit log, who got kubeconfigs, what apps used, and invoices. Tenants, projects and apps are never in it, because Git and the cluster have them.
 package store
 
 import (
@@ -141,13 +141,19 @@ type Store interface {
 	Database
 }
 
-// Records stores requests, events, what webhooks need, and what apps used.
+// Records stores requests, events, what webhooks need, what apps used, and invoices.
 type Records interface {
 	Requests
 	Audit
 	Sweeper
 	Webhooks
+	Costs
+}
+
+// Costs stores what apps used, and what tenants pay for it.
+type Costs interface {
 	Usage
+	Invoices
 }
 
 // Sweeper deletes what nobody needs any more.

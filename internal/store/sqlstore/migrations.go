@@ -155,4 +155,21 @@ var migrations = [][2]string{
 	) STRICT;
 	CREATE INDEX kubeconfigs_by_project ON kubeconfigs (tenant, project, id);
 	CREATE INDEX kubeconfigs_by_expiry ON kubeconfigs (expires);`},
+	{"invoices", `CREATE TABLE invoices (
+		number     INTEGER PRIMARY KEY,
+		id         TEXT NOT NULL UNIQUE,
+		tenant     TEXT NOT NULL,
+		tenant_uid TEXT NOT NULL,
+		month      TEXT NOT NULL,
+		credits    INTEGER NOT NULL,
+		currency   TEXT NOT NULL,
+		net        TEXT NOT NULL,
+		total      TEXT NOT NULL,
+		reason     TEXT NOT NULL,
+		closed     INTEGER NOT NULL,
+		closed_by  TEXT NOT NULL,
+		body       BLOB NOT NULL
+	) STRICT;
+	CREATE INDEX invoices_by_tenant ON invoices (tenant, number);
+	CREATE INDEX invoices_by_month ON invoices (tenant, month, number);`},
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -48,6 +49,7 @@ var managers = map[string]func(*testing.T, [2]store.Store){
 	"many senders claim messages, each once and in order": manyClaim,
 	"of two who measure a minute one counts":              measuredAtOnce,
 	"writers at the same time lose nothing, nor deadlock": manyWriters,
+	"of two who close a month one makes its invoice":      closedAtOnce,
 }
 
 func oneClaims(t *testing.T, both [2]store.Store) {
@@ -299,5 +301,54 @@ func measuredAtOnce(t *testing.T, both [2]store.Store) {
 	}
 	if diff := cmp.Diff([]string{"local pods 12:00 fffffffffffffff"}, coveredOf(t, both[1])); diff != "" {
 		t.Errorf("-want +covered:\n%s", diff)
+	}
+}
+
+// closedAtOnce: two managers that close the same months, some of them in vain, leave one invoice of each, and numbers without gaps.
+func closedAtOnce(t *testing.T, both [2]store.Store) {
+	const months = 12
+	var failed atomic.Int32
+	var of [months][8]atomic.Int64
+	atOnce(months*8, both, func(i int, s store.Store) {
+		month, try := i%months, i/months
+		var is store.Invoice
+		var err error
+		if try == 3 { // It ends after the number was given.
+			_, err = s.AddInvoice(t.Context(), "acme", fmt.Sprintf("2025-%02d", month+1), func([]store.Invoice) (store.Invoice, error) {
+				is := invoiceOf(fmt.Sprint("broken", i))
+				is.Body = nil
+				return is, nil
+			}, store.Event{At: now})
+			if err != nil {
+				failed.Add(1)
+			}
+			return
+		}
+		if is, err = closeMonth(t, s, "acme", fmt.Sprintf("2026-%02d", month+1), fmt.Sprint(i)); err != nil {
+			t.Error(err)
+		}
+		of[month][try].Store(is.Number)
+	})
+	if failed.Load() != months {
+		t.Errorf("%d of %d failed", failed.Load(), months)
+	}
+	var got []int64
+	for month := range of {
+		first := of[month][0].Load()
+		for try := range of[month] {
+			if n := of[month][try].Load(); try != 3 && n != first {
+				t.Errorf("the month %d has the invoices %d and %d", month+1, first, n)
+			}
+		}
+		got = append(got, first)
+	}
+	slices.Sort(got)
+	for i, n := range got {
+		if n != int64(i+1) {
+			t.Fatalf("the numbers are %v", got)
+		}
+	}
+	if all := numbers(t, both[0], store.InvoiceFilter{}); len(all) != months {
+		t.Errorf("there are %v", all)
 	}
 }

@@ -57,6 +57,10 @@ var tests = map[string]func(*testing.T, store.Store){
 	"what was measured is not set":                                 measuredStays,
 	"many places are measured":                                     manyPlaces,
 	"old usage is removed":                                         oldUsage,
+	"a month has one invoice, by the next number":                  invoices,
+	"a credit note knows those before it":                          creditNotes,
+	"an invoice that fails leaves no gap":                          noGaps,
+	"invoices stay":                                                invoicesStay,
 }
 
 // Run runs the tests, each on a new store. open opens the same store again when it is called again in the same test.

@@ -1,0 +1,46 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Invoice is a closed invoice of a tenant for a month, or a credit note about one. Neither ever changes.
+type Invoice struct {
+	// Number is that of the series of this store, which has invoices and credit notes: 1 is the first one, and there are no gaps.
+	Number int64
+	// ID is that of the request that made it.
+	ID string
+	// Tenant is the one that pays, and TenantUID tells it from a later one of the same name.
+	Tenant, TenantUID string
+	// Month is a calendar month in UTC, such as 2026-11.
+	Month string
+	// Credits is the number of the invoice that a credit note is about, 0 for an invoice.
+	Credits int64
+	// Currency is a code of ISO 4217. Net and Total are decimals; those of a credit note are negative.
+	Currency, Net, Total string
+	// Reason is why there is the credit note, "" for an invoice.
+	Reason string
+	Closed time.Time
+	// ClosedBy is the ID of the caller.
+	ClosedBy string
+	// Body is the whole invoice, in JSON. Lists do not have it.
+	Body []byte
+}
+
+// InvoiceFilter says which invoices are listed: all, but for the fields that are set.
+type InvoiceFilter struct {
+	Tenant, TenantUID, Month string
+}
+
+// Invoices keeps invoices and credit notes for ever.
+type Invoices interface {
+	// AddInvoice adds what next returns, with the number after the last one, and records the event about it, in one transaction. next gets all of the tenant's month, in the order of
+	// numbers and without bodies; no other transaction adds one meanwhile. If next returns one that has a number already, nothing is added. It may be called several times. If it returns
+	// an error, nothing is added, and AddInvoice returns that error.
+	AddInvoice(ctx context.Context, tenant, month string, next func(before []Invoice) (Invoice, error), e Event) (Invoice, error)
+	// GetInvoice returns ErrNotFound if there is none with the number.
+	GetInvoice(ctx context.Context, number int64) (Invoice, error)
+	// ListInvoices returns up to limit whose numbers are less than before, the newest first; with before 0 it begins with the newest.
+	ListInvoices(ctx context.Context, of InvoiceFilter, before int64, limit int) ([]Invoice, error)
+}
