@@ -54,6 +54,18 @@ const (
 	Removed FileDiffChange = "removed"
 )
 
+// Defines values for InvoiceKind.
+const (
+	InvoiceKindCreditNote InvoiceKind = "credit-note"
+	InvoiceKindInvoice    InvoiceKind = "invoice"
+)
+
+// Defines values for InvoiceSummaryKind.
+const (
+	InvoiceSummaryKindCreditNote InvoiceSummaryKind = "credit-note"
+	InvoiceSummaryKindInvoice    InvoiceSummaryKind = "invoice"
+)
+
 // Defines values for JWKAlg.
 const (
 	EdDSA JWKAlg = "EdDSA"
@@ -161,6 +173,13 @@ const (
 	WebhookDeliveryStateWaiting   WebhookDeliveryState = "waiting"
 )
 
+// Defines values for GetInvoiceParamsFormat.
+const (
+	Csv  GetInvoiceParamsFormat = "csv"
+	HTML GetInvoiceParamsFormat = "html"
+	JSON GetInvoiceParamsFormat = "json"
+)
+
 // Defines values for GetKubeconfigParamsRole.
 const (
 	GetKubeconfigParamsRoleAdmin GetKubeconfigParamsRole = "admin"
@@ -237,6 +256,15 @@ type AppReady string
 
 // AppType defines model for App.Type.
 type AppType string
+
+// AppShare defines model for AppShare.
+type AppShare struct {
+	Amount string `json:"amount"`
+
+	// App Empty for what belongs to the project, and to none of its apps.
+	App     string `json:"app"`
+	Project string `json:"project"`
+}
 
 // Build defines model for Build.
 type Build struct {
@@ -353,6 +381,17 @@ type Created struct {
 	Token string `json:"token"`
 }
 
+// CreditInputBody defines model for CreditInputBody.
+type CreditInputBody struct {
+	// Net How much of the net sum is taken back, as a decimal; the taxes of it are too. Default: all that is left.
+	//
+	// Examples: 12.50
+	Net string `json:"net,omitempty,omitzero"`
+
+	// Reason Why. It is on the credit note.
+	Reason string `json:"reason"`
+}
+
 // Delivery defines model for Delivery.
 type Delivery struct {
 	// Author The name of its author, as the commit has it.
@@ -389,6 +428,44 @@ type Delivery struct {
 
 // DeliveryResult A failed delivery is tried again, and may still succeed.
 type DeliveryResult string
+
+// Discount defines model for Discount.
+type Discount struct {
+	// Amount It is negative.
+	Amount string `json:"amount"`
+	Base   string `json:"base,omitempty,omitzero"`
+
+	// Percent Of base. It is not there if a fixed amount was taken off.
+	Percent string `json:"percent,omitempty,omitzero"`
+}
+
+// DraftInvoice defines model for DraftInvoice.
+type DraftInvoice struct {
+	Apps      []AppShare `json:"apps"`
+	Author    string     `json:"author"`
+	Computed  time.Time  `json:"computed"`
+	Currency  string     `json:"currency"`
+	Discounts []Discount `json:"discounts"`
+
+	// Forecast Of the running month: what the invoice will be if each hour that has not ended is as the mean of the last 24 hours, or of as many as there are in the month.
+	Forecast Forecast `json:"forecast,omitempty,omitzero"`
+	Gaps     []Gap    `json:"gaps"`
+	Lines    []Line   `json:"lines"`
+	Month    string   `json:"month"`
+
+	// Net The sum of lines and discounts.
+	Net       string `json:"net"`
+	PriceList string `json:"priceList"`
+	Revision  string `json:"revision"`
+	Taxes     []Tax  `json:"taxes"`
+	Tenant    string `json:"tenant"`
+
+	// Total The net sum with the taxes.
+	Total string `json:"total"`
+
+	// Unpriced Usage without a price: it is on no line, and it is not free.
+	Unpriced []Unpriced `json:"unpriced"`
+}
 
 // Event defines model for Event.
 type Event struct {
@@ -469,6 +546,12 @@ type FileProblem struct {
 	Message string `json:"message"`
 }
 
+// Forecast defines model for Forecast.
+type Forecast struct {
+	Net   string `json:"net"`
+	Total string `json:"total"`
+}
+
 // ForeignAmount defines model for ForeignAmount.
 type ForeignAmount struct {
 	// Amount A decimal of 0 or more, which is kept exactly.
@@ -509,6 +592,94 @@ type History struct {
 	// Items The last deliveries, the newest first. The operator keeps ten.
 	Items []Delivery `json:"items"`
 }
+
+// HourShare defines model for HourShare.
+type HourShare struct {
+	Hour     time.Time `json:"hour"`
+	Quantity string    `json:"quantity"`
+}
+
+// Invoice defines model for Invoice.
+type Invoice struct {
+	Apps   []AppShare `json:"apps"`
+	Author string     `json:"author"`
+	Closed time.Time  `json:"closed"`
+
+	// ClosedBy The id of the caller who closed the month, or made the credit note.
+	ClosedBy string `json:"closedBy"`
+
+	// Credits Of a credit note: the number of the invoice that it is about. Its amounts are negative, and it has no lines.
+	Credits   int64       `json:"credits,omitempty,omitzero"`
+	Currency  string      `json:"currency"`
+	Discounts []Discount  `json:"discounts"`
+	Gaps      []Gap       `json:"gaps"`
+	Kind      InvoiceKind `json:"kind"`
+	Lines     []Line      `json:"lines"`
+	Month     string      `json:"month"`
+
+	// Net The sum of lines and discounts.
+	Net string `json:"net"`
+
+	// Number Invoices and credit notes of all tenants have one series without gaps, from 1 on.
+	Number    int64  `json:"number"`
+	PriceList string `json:"priceList"`
+
+	// Reason Why there is the credit note.
+	Reason   string `json:"reason,omitempty,omitzero"`
+	Revision string `json:"revision"`
+	Taxes    []Tax  `json:"taxes"`
+	Tenant   string `json:"tenant"`
+
+	// Total The net sum with the taxes.
+	Total string `json:"total"`
+
+	// Unpriced Usage without a price: it is on no line, and it is not free.
+	Unpriced []Unpriced `json:"unpriced"`
+}
+
+// InvoiceKind defines model for Invoice.Kind.
+type InvoiceKind string
+
+// InvoicePage defines model for InvoicePage.
+type InvoicePage struct {
+	// Draft What the invoice of the month would be now. It is on the first page of lists of one tenant, unless the month is closed.
+	Draft DraftInvoice     `json:"draft,omitempty,omitzero"`
+	Items []InvoiceSummary `json:"items"`
+
+	// Next The cursor of the next page. It is not there on the last page.
+	Next string `json:"next,omitempty,omitzero"`
+
+	// NoDraft Why there is no draft of the month.
+	NoDraft string `json:"noDraft,omitempty,omitzero"`
+}
+
+// InvoiceSummary defines model for InvoiceSummary.
+type InvoiceSummary struct {
+	Closed time.Time `json:"closed"`
+
+	// Credits Of a credit note: the number of the invoice that it is about.
+	Credits int64 `json:"credits,omitempty,omitzero"`
+
+	// Currency Examples: EUR
+	Currency string             `json:"currency"`
+	Kind     InvoiceSummaryKind `json:"kind"`
+
+	// Month A calendar month in UTC.
+	//
+	// Examples: 2026-11
+	Month string `json:"month"`
+
+	// Net It is negative on a credit note, as total is.
+	Net string `json:"net"`
+
+	// Number Invoices and credit notes of all tenants have one series without gaps, from 1 on.
+	Number int64  `json:"number"`
+	Tenant string `json:"tenant"`
+	Total  string `json:"total"`
+}
+
+// InvoiceSummaryKind defines model for InvoiceSummary.Kind.
+type InvoiceSummaryKind string
 
 // JWK defines model for JWK.
 type JWK struct {
@@ -644,6 +815,28 @@ type KubeconfigToken struct {
 // KubeconfigTokenRole defines model for KubeconfigToken.Role.
 type KubeconfigTokenRole string
 
+// Line defines model for Line.
+type Line struct {
+	Amount string      `json:"amount"`
+	Hours  []HourShare `json:"hours"`
+
+	// Meter Examples: cpu.requested
+	Meter string `json:"meter"`
+
+	// Period The number of the price in the price list, from 0.
+	Period int64 `json:"period"`
+
+	// Price Of one unit.
+	Price    string `json:"price"`
+	Quantity string `json:"quantity"`
+
+	// Tier The number of the tier of that price, from 1; 0 is the free quantity.
+	Tier int64 `json:"tier"`
+
+	// Unit Examples: core-hour
+	Unit string `json:"unit"`
+}
+
 // ListApp defines model for ListApp.
 type ListApp struct {
 	Items []App `json:"items"`
@@ -663,6 +856,14 @@ type ListEvent struct {
 // ListKubeconfig defines model for ListKubeconfig.
 type ListKubeconfig struct {
 	Items []Kubeconfig `json:"items"`
+
+	// Next The cursor of the next page. It is not there on the last page.
+	Next string `json:"next,omitempty,omitzero"`
+}
+
+// ListPrices defines model for ListPrices.
+type ListPrices struct {
+	Items []Prices `json:"items"`
 
 	// Next The cursor of the next page. It is not there on the last page.
 	Next string `json:"next,omitempty,omitzero"`
@@ -780,6 +981,66 @@ type PlannedObjectAction string
 
 // PlannedObjectKind defines model for PlannedObject.Kind.
 type PlannedObjectKind string
+
+// PriceDiscount defines model for PriceDiscount.
+type PriceDiscount struct {
+	Amount  string `json:"amount,omitempty,omitzero"`
+	From    string `json:"from,omitempty,omitzero"`
+	Percent string `json:"percent,omitempty,omitzero"`
+	Tenant  string `json:"tenant"`
+	Until   string `json:"until,omitempty,omitzero"`
+}
+
+// PriceListSpec defines model for PriceListSpec.
+type PriceListSpec struct {
+	Currency  string          `json:"currency"`
+	Default   bool            `json:"default,omitempty,omitzero"`
+	Discounts []PriceDiscount `json:"discounts,omitempty,omitzero"`
+	Meters    []PriceMeter    `json:"meters"`
+	Taxes     []PriceTax      `json:"taxes,omitempty,omitzero"`
+}
+
+// PriceMeter defines model for PriceMeter.
+type PriceMeter struct {
+	Name    string        `json:"name"`
+	Periods []PricePeriod `json:"periods"`
+	Unit    string        `json:"unit"`
+}
+
+// PricePeriod defines model for PricePeriod.
+type PricePeriod struct {
+	Free  string      `json:"free,omitempty,omitzero"`
+	From  string      `json:"from"`
+	Tiers []PriceTier `json:"tiers"`
+	Until string      `json:"until,omitempty,omitzero"`
+}
+
+// PriceTax defines model for PriceTax.
+type PriceTax struct {
+	Name    string `json:"name"`
+	Percent string `json:"percent"`
+}
+
+// PriceTier defines model for PriceTier.
+type PriceTier struct {
+	Price string `json:"price"`
+	UpTo  string `json:"upTo,omitempty,omitzero"`
+}
+
+// Prices defines model for Prices.
+type Prices struct {
+	// Author Who wrote that commit.
+	Author string `json:"author,omitempty,omitzero"`
+
+	// Name Examples: standard
+	Name string `json:"name"`
+
+	// Revision The commit at which its file last changed.
+	//
+	// Examples: main@sha1:0123456789012345678901234567890123456789
+	Revision string        `json:"revision,omitempty,omitzero"`
+	Spec     PriceListSpec `json:"spec"`
+}
 
 // Problem defines model for Problem.
 type Problem struct {
@@ -901,6 +1162,13 @@ type State struct {
 // StateStatus defines model for State.Status.
 type StateStatus string
 
+// Tax defines model for Tax.
+type Tax struct {
+	Amount  string `json:"amount"`
+	Name    string `json:"name"`
+	Percent string `json:"percent"`
+}
+
 // Tenant defines model for Tenant.
 type Tenant struct {
 	// Apps How many apps it has.
@@ -921,6 +1189,9 @@ type Tenant struct {
 
 	// Name Examples: acme
 	Name string `json:"name"`
+
+	// PriceList The price list that it names. Default: the one that is the default.
+	PriceList string `json:"priceList,omitempty,omitzero"`
 
 	// Projects How many projects it has.
 	Projects int64 `json:"projects"`
@@ -951,6 +1222,17 @@ type Token struct {
 	// Revoked When it was revoked. It is not valid any more.
 	Revoked time.Time `json:"revoked,omitempty,omitzero"`
 	Scopes  []string  `json:"scopes"`
+}
+
+// Unpriced defines model for Unpriced.
+type Unpriced struct {
+	From  time.Time `json:"from"`
+	Hours int64     `json:"hours"`
+	Meter string    `json:"meter"`
+
+	// Quantity In core-seconds, byte-seconds or seconds for meters that kubeop measures.
+	Quantity string    `json:"quantity"`
+	Until    time.Time `json:"until"`
 }
 
 // Usage defines model for Usage.
@@ -1245,6 +1527,36 @@ type ExportAuditParams struct {
 	Since int64 `form:"since,omitempty" json:"since,omitempty,omitzero"`
 }
 
+// ListInvoicesParams defines parameters for ListInvoices.
+type ListInvoicesParams struct {
+	// Limit How many items to answer at most.
+	Limit int64 `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+
+	// Cursor The field next of the page before.
+	Cursor string `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+
+	// Tenant The tenant. Default: the only one of the caller; all, for administrators.
+	Tenant string `form:"tenant,omitempty" json:"tenant,omitempty,omitzero"`
+
+	// Month Only those of this month in UTC. Default: all, and the draft of the running month.
+	Month string `form:"month,omitempty" json:"month,omitempty,omitzero"`
+}
+
+// GetInvoiceParams defines parameters for GetInvoice.
+type GetInvoiceParams struct {
+	// Format What is answered. Default: the first of application/json, text/csv and text/html that the header Accept names, and JSON without one.
+	Format GetInvoiceParamsFormat `form:"format,omitempty" json:"format,omitempty,omitzero"`
+}
+
+// GetInvoiceParamsFormat defines parameters for GetInvoice.
+type GetInvoiceParamsFormat string
+
+// CreditInvoiceParams defines parameters for CreditInvoice.
+type CreditInvoiceParams struct {
+	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with a secret that is in it.
+	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
 // GetKubeconfigParams defines parameters for GetKubeconfig.
 type GetKubeconfigParams struct {
 	// Tenant Only the projects of this tenant.
@@ -1256,6 +1568,18 @@ type GetKubeconfigParams struct {
 
 // GetKubeconfigParamsRole defines parameters for GetKubeconfig.
 type GetKubeconfigParamsRole string
+
+// ListPricesParams defines parameters for ListPrices.
+type ListPricesParams struct {
+	// Limit How many items to answer at most.
+	Limit int64 `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+
+	// Cursor The field next of the page before.
+	Cursor string `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+
+	// Tenant The tenant. Default: the only one of the caller; all, for administrators.
+	Tenant string `form:"tenant,omitempty" json:"tenant,omitempty,omitzero"`
+}
 
 // ListProjectsParams defines parameters for ListProjects.
 type ListProjectsParams struct {
@@ -1392,6 +1716,15 @@ type GetTenantFileParams struct {
 	IfNoneMatch string `json:"If-None-Match,omitempty,omitzero"`
 }
 
+// CloseInvoiceParams defines parameters for CloseInvoice.
+type CloseInvoiceParams struct {
+	// Again Make another invoice of a month whose invoice was credited completely, or is of 0.
+	Again bool `form:"again,omitempty" json:"again,omitempty,omitzero"`
+
+	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with a secret that is in it.
+	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
+}
+
 // ListTokensParams defines parameters for ListTokens.
 type ListTokensParams struct {
 	// Limit How many items to answer at most.
@@ -1448,7 +1781,7 @@ type ListWebhooksParams struct {
 
 // CreateWebhookParams defines parameters for CreateWebhook.
 type CreateWebhookParams struct {
-	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with its secret.
+	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with a secret that is in it.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
@@ -1481,19 +1814,19 @@ type ListWebhookDeliveriesParamsState string
 
 // RedeliverToWebhookParams defines parameters for RedeliverToWebhook.
 type RedeliverToWebhookParams struct {
-	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with its secret.
+	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with a secret that is in it.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
 // PingWebhookParams defines parameters for PingWebhook.
 type PingWebhookParams struct {
-	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with its secret.
+	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with a secret that is in it.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
 // RotateWebhookSecretParams defines parameters for RotateWebhookSecret.
 type RotateWebhookSecretParams struct {
-	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with its secret.
+	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with a secret that is in it.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
@@ -1508,6 +1841,9 @@ type ReplaceAppJSONRequestBody = ObjectSpec
 
 // RollbackAppJSONRequestBody defines body for RollbackApp for application/json ContentType.
 type RollbackAppJSONRequestBody = RollbackAppBody
+
+// CreditInvoiceJSONRequestBody defines body for CreditInvoice for application/json ContentType.
+type CreditInvoiceJSONRequestBody = CreditInputBody
 
 // CreateProjectJSONRequestBody defines body for CreateProject for application/json ContentType.
 type CreateProjectJSONRequestBody = NewObject
@@ -1704,12 +2040,46 @@ func (c *Client) GetCaller(ctx context.Context) (*Answer[Token], error) {
 	return send[Token](ctx, r)
 }
 
+// ListInvoices calls GET /v1/invoices: Invoices and credit notes, the newest first, and the draft of a month that is not closed.
+func (c *Client) ListInvoices(ctx context.Context, params ListInvoicesParams) (*Answer[InvoicePage], error) {
+	r := c.request(http.MethodGet, "/v1/invoices").
+		query("limit", params.Limit).
+		query("cursor", params.Cursor).
+		query("tenant", params.Tenant).
+		query("month", params.Month)
+	return send[InvoicePage](ctx, r)
+}
+
+// GetInvoice calls GET /v1/invoices/{number}: An invoice or a credit note, as JSON, as CSV or as a page to be printed.
+func (c *Client) GetInvoice(ctx context.Context, number string, params GetInvoiceParams) (*Answer[Invoice], error) {
+	r := c.request(http.MethodGet, fmt.Sprintf("/v1/invoices/%s", url.PathEscape(number))).
+		query("format", params.Format)
+	return send[Invoice](ctx, r)
+}
+
+// CreditInvoice calls POST /v1/invoices/{number}/credit: A credit note, which takes back all of an invoice or a part of it.
+func (c *Client) CreditInvoice(ctx context.Context, number string, params CreditInvoiceParams, body CreditInvoiceJSONRequestBody) (*Answer[Invoice], error) {
+	r := c.request(http.MethodPost, fmt.Sprintf("/v1/invoices/%s/credit", url.PathEscape(number))).
+		header("Idempotency-Key", params.IdempotencyKey).
+		json(body)
+	return send[Invoice](ctx, r)
+}
+
 // GetKubeconfig calls GET /v1/kubeconfig: One kubeconfig with a context for each project of the caller, without a token: the program kubeop gets them.
 func (c *Client) GetKubeconfig(ctx context.Context, params GetKubeconfigParams) (*Answer[KubeconfigFile], error) {
 	r := c.request(http.MethodGet, "/v1/kubeconfig").
 		query("tenant", params.Tenant).
 		query("role", params.Role)
 	return send[KubeconfigFile](ctx, r)
+}
+
+// ListPrices calls GET /v1/prices: The price lists, by name.
+func (c *Client) ListPrices(ctx context.Context, params ListPricesParams) (*Answer[ListPrices], error) {
+	r := c.request(http.MethodGet, "/v1/prices").
+		query("limit", params.Limit).
+		query("cursor", params.Cursor).
+		query("tenant", params.Tenant)
+	return send[ListPrices](ctx, r)
 }
 
 // ListProjects calls GET /v1/projects/{tenant}: The projects of a tenant that the caller may see, by name.
@@ -1903,6 +2273,14 @@ func (c *Client) GetTenantFile(ctx context.Context, tenant string, params GetTen
 	r := c.request(http.MethodGet, fmt.Sprintf("/v1/tenants/%s/file", url.PathEscape(tenant))).
 		header("If-None-Match", params.IfNoneMatch)
 	return send[File](ctx, r)
+}
+
+// CloseInvoice calls POST /v1/tenants/{tenant}/invoices/{month}/close: The invoice of a month that ended, which gets its number if the month has none.
+func (c *Client) CloseInvoice(ctx context.Context, tenant string, month string, params CloseInvoiceParams) (*Answer[Invoice], error) {
+	r := c.request(http.MethodPost, fmt.Sprintf("/v1/tenants/%s/invoices/%s/close", url.PathEscape(tenant), url.PathEscape(month))).
+		query("again", params.Again).
+		header("Idempotency-Key", params.IdempotencyKey)
+	return send[Invoice](ctx, r)
 }
 
 // ListTokens calls GET /v1/tokens: The tokens that the caller may see, by id.

@@ -26,10 +26,11 @@ type Input struct {
 // Prices are a price list, with the commit that wrote it.
 type Prices struct {
 	// Name is that of the PriceList.
-	Name string
-	Spec *v1alpha1.PriceListSpec
+	Name string                  `json:"name" example:"standard"`
+	Spec *v1alpha1.PriceListSpec `json:"spec" nullable:"false"`
 	// Revision is the commit at which its file last changed, as "branch@sha1:<commit>", and Author who wrote that.
-	Revision, Author string
+	Revision string `json:"revision,omitempty" doc:"The commit at which its file last changed." example:"main@sha1:0123456789012345678901234567890123456789"`
+	Author   string `json:"author,omitempty" doc:"Who wrote that commit."`
 }
 
 // Invoice is what a tenant pays for a month. Amounts are texts with the digits of the currency, and prices are exact. Quantities are printed with at most 12
@@ -43,22 +44,22 @@ type Invoice struct {
 	Author    string     `json:"author"`
 	Lines     []Line     `json:"lines" nullable:"false"`
 	Discounts []Discount `json:"discounts" nullable:"false"`
-	// Net is the sum of lines and discounts; Total is Net with the taxes.
-	Net      string     `json:"net"`
-	Taxes    []Tax      `json:"taxes" nullable:"false"`
-	Total    string     `json:"total"`
-	Unpriced []Unpriced `json:"unpriced" nullable:"false"`
-	Gaps     []Gap      `json:"gaps" nullable:"false"`
+	Net       string     `json:"net" doc:"The sum of lines and discounts."`
+	Taxes     []Tax      `json:"taxes" nullable:"false"`
+	Total     string     `json:"total" doc:"The net sum with the taxes."`
+	Unpriced  []Unpriced `json:"unpriced" nullable:"false" doc:"Usage without a price: it is on no line, and it is not free."`
+	Gaps      []Gap      `json:"gaps" nullable:"false"`
+	// Apps is filled in by Share.
+	Apps []AppShare `json:"apps" nullable:"false"`
 }
 
 // Line is what one tier of one price costs, with the hours of which it is made.
 type Line struct {
-	Meter string `json:"meter"`
-	Unit  string `json:"unit"`
-	// Period is the number of the price in the price list, from 0, and Tier that of the tier, from 1; 0 is the free quantity.
-	Period   int         `json:"period"`
-	Tier     int         `json:"tier"`
-	Price    string      `json:"price"`
+	Meter    string      `json:"meter" example:"cpu.requested"`
+	Unit     string      `json:"unit" example:"core-hour"`
+	Period   int         `json:"period" doc:"The number of the price in the price list, from 0."`
+	Tier     int         `json:"tier" doc:"The number of the tier of that price, from 1; 0 is the free quantity."`
+	Price    string      `json:"price" doc:"Of one unit."`
 	Quantity string      `json:"quantity"`
 	Amount   string      `json:"amount"`
 	Hours    []HourShare `json:"hours" nullable:"false"`
@@ -76,9 +77,8 @@ type HourShare struct {
 
 // Unpriced is usage for which the list has no price. It is not on any line, and not free.
 type Unpriced struct {
-	Meter string `json:"meter"`
-	// Quantity is in core-seconds, byte-seconds or seconds for meters that kubeop measures.
-	Quantity string    `json:"quantity"`
+	Meter    string    `json:"meter"`
+	Quantity string    `json:"quantity" doc:"In core-seconds, byte-seconds or seconds for meters that kubeop measures."`
 	Hours    int       `json:"hours"`
 	From     time.Time `json:"from"`
 	Until    time.Time `json:"until"`
@@ -97,7 +97,7 @@ func Compute(from Input) (*Invoice, error) {
 	}
 	i := &Invoice{
 		Tenant: from.Tenant, Month: from.Month.String(), Currency: spec.Currency, PriceList: from.Prices.Name, Revision: from.Prices.Revision, Author: from.Prices.Author,
-		Lines: []Line{}, Discounts: []Discount{}, Taxes: []Tax{}, Unpriced: []Unpriced{}, Gaps: append([]Gap{}, from.Gaps...),
+		Lines: []Line{}, Discounts: []Discount{}, Taxes: []Tax{}, Unpriced: []Unpriced{}, Gaps: append([]Gap{}, from.Gaps...), Apps: []AppShare{},
 	}
 	meters := map[string]*v1alpha1.PriceMeter{}
 	for n := range spec.Meters {

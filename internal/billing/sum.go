@@ -8,11 +8,9 @@ import (
 
 // Discount is what was taken off.
 type Discount struct {
-	// Percent of Base, or "" if a fixed amount was taken off.
-	Percent string `json:"percent,omitempty"`
+	Percent string `json:"percent,omitempty" doc:"Of base. It is not there if a fixed amount was taken off."`
 	Base    string `json:"base,omitempty"`
-	// Amount is negative.
-	Amount string `json:"amount"`
+	Amount  string `json:"amount" doc:"It is negative."`
 }
 
 // Tax is what was added.

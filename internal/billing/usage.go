@@ -22,11 +22,10 @@ type Used struct {
 // Gap is a time in which something was not measured all the time. Nothing is charged for what was not measured.
 type Gap struct {
 	Cluster string    `json:"cluster"`
-	Meters  []string  `json:"meters" nullable:"false"`
+	Meters  []string  `json:"meters" nullable:"false" doc:"The meters that were not measured. storage stands for that of all classes."`
 	From    time.Time `json:"from"`
 	Until   time.Time `json:"until"`
-	// Minutes is in how many minutes it was not measured.
-	Minutes int `json:"minutes"`
+	Minutes int       `json:"minutes" doc:"In how many minutes from from to until."`
 }
 
 // hour is what a tenant used of a meter within an hour, all apps together.

@@ -21,6 +21,8 @@ const (
 	Usage    Resource = "usage"
 
 	Kubeconfigs Resource = "kubeconfigs"
+	Prices      Resource = "prices"
+	Invoices    Resource = "invoices"
 
 	Read   Verb = "read"
 	Create Verb = "create"
@@ -101,6 +103,13 @@ var table = map[Resource]map[Verb]roles{
 	// What apps use. Who pays for it does not write it.
 	Usage: {
 		Read:   only(Roles...),
+		Create: only(Admin),
+	},
+	// The price list of a tenant. Prices are written in the platform repository only.
+	Prices: {Read: only(Admin, TenantView, TenantEdit, TenantAdmin)},
+	// What a tenant pays. To create one is to close a month, and to credit an invoice; nobody changes or deletes one.
+	Invoices: {
+		Read:   only(Admin, TenantView, TenantEdit, TenantAdmin),
 		Create: only(Admin),
 	},
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/audit"
 	"github.com/kubeop/kubeop/internal/manager/auth"
 	"github.com/kubeop/kubeop/internal/manager/history"
+	"github.com/kubeop/kubeop/internal/manager/invoices"
 	"github.com/kubeop/kubeop/internal/manager/kubeconfigs"
 	"github.com/kubeop/kubeop/internal/manager/live"
 	"github.com/kubeop/kubeop/internal/manager/logs"
@@ -105,7 +106,7 @@ func New(o Options) (http.Handler, error) {
 		return changes.Allowed(ctx, verb, writes.Object(of))
 	}
 	(&history.Operations{Repositories: o.Repositories, Allowed: allowed, OfPlatform: writes.OfPlatform}).Register(operations)
-	(&usage.Operations{Store: o.Store, Cluster: o.Live.Measured, Has: o.Live.Tenant, Now: o.Now}).Register(operations)
+	o.registerUsage(operations)
 	(&logs.Operations{Pods: o.Pods, Allowed: o.Live.Logs}).Register(operations)
 	if err := serveDocument(mux, operations.OpenAPI()); err != nil {
 		return nil, err
@@ -126,6 +127,15 @@ func (o Options) registerWebhooks(api huma.API) {
 	}
 	hooks.Store, hooks.Tenant, hooks.Now, hooks.Writes = o.Store, o.Live.TenantRef, o.Now, webhooks.NewLimit(o.Now)
 	hooks.Register(api)
+}
+
+// registerUsage registers what apps use, and what that costs.
+func (o Options) registerUsage(api huma.API) {
+	used := &usage.Operations{Store: o.Store, Cluster: o.Live.Measured, Has: o.Live.Tenant, Now: o.Now}
+	used.Register(api)
+	(&invoices.Operations{
+		Store: o.Store, Used: used.Each, Gaps: used.GapsOf, Tenant: o.Live.TenantRef, PriceLists: o.Live.PriceLists, PricesOf: o.Live.PricesOf, Now: o.Now, Turns: invoices.NewTurns(),
+	}).Register(api)
 }
 
 func (o Options) registerKubeconfigs(api huma.API) {

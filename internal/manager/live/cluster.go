@@ -21,7 +21,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/owners"
 )
 
-// Cluster follows the tenants, projects, apps and repositories of a cluster, and the further kinds that NewCluster gets.
+// Cluster follows the tenants, projects, apps, repositories and price lists of a cluster, and the further kinds that NewCluster gets.
 type Cluster struct {
 	// Index has the answers about the objects.
 	Index *index.Index
@@ -48,6 +48,7 @@ func NewCluster(ctx context.Context, config *rest.Config, also ...client.Object)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.AppKind), meta.RESTScopeNamespace)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.RepositoryKind), meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.HostnameClaimKind), meta.RESTScopeRoot)
+	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.PriceListKind), meta.RESTScopeRoot)
 	c := &Cluster{Index: index.New(), Owners: owners.New()}
 	c.Owners.Synced, c.Owners.Behind = c.Synced, c.Behind
 	config = rest.CopyConfig(config)
@@ -57,7 +58,7 @@ func NewCluster(ctx context.Context, config *rest.Config, also ...client.Object)
 		return nil, fmt.Errorf("making the caches: %w", err)
 	}
 	c.caches = caches
-	for _, kind := range append([]client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}, &v1alpha1.Repository{}}, also...) {
+	for _, kind := range append([]client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}, &v1alpha1.Repository{}, &v1alpha1.PriceList{}}, also...) {
 		informer, err := caches.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("making the caches: %w", err)
@@ -124,7 +125,7 @@ func slim(object any) (any, error) {
 	o.SetLabels(nil)
 	o.SetOwnerReferences(nil)
 	kept := map[string]string{}
-	for _, name := range []string{v1alpha1.TreeAnnotation, v1alpha1.RevisionAnnotation, v1alpha1.BranchAnnotation} {
+	for _, name := range []string{v1alpha1.TreeAnnotation, v1alpha1.RevisionAnnotation, v1alpha1.BranchAnnotation, v1alpha1.AuthorAnnotation} {
 		if value, has := o.GetAnnotations()[name]; has {
 			kept[name] = value
 		}
@@ -132,7 +133,7 @@ func slim(object any) (any, error) {
 	o.SetAnnotations(kept)
 	switch o := object.(type) {
 	case *v1alpha1.Tenant:
-		o.Spec, o.Status.Inventory = v1alpha1.TenantSpec{Owners: o.Spec.Owners, Limits: o.Spec.Limits}, v1alpha1.Inventory{} // Writes are checked within the limits.
+		o.Spec, o.Status.Inventory = v1alpha1.TenantSpec{Owners: o.Spec.Owners, Limits: o.Spec.Limits, PriceList: o.Spec.PriceList}, v1alpha1.Inventory{} // Writes are checked within the limits.
 	case *v1alpha1.Project:
 		o.Spec, o.Status.Inventory = v1alpha1.ProjectSpec{}, v1alpha1.Inventory{}
 	case *v1alpha1.App:

@@ -304,3 +304,48 @@ func eventually(t *testing.T, holds func() bool) {
 		}
 	}
 }
+
+// TestThePriceListOfATenantIsFollowed: the one that it names, else the default one, with who wrote it.
+func TestThePriceListOfATenantIsFollowed(t *testing.T) {
+	ctx := t.Context()
+	admin, manager := accounts(t)
+	list := func(name, currency string, first bool) *v1alpha1.PriceList {
+		p := &v1alpha1.PriceList{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.RevisionAnnotation: "main@sha1:1", v1alpha1.AuthorAnnotation: "ann"}}}
+		p.Spec = v1alpha1.PriceListSpec{Default: first, Currency: currency, Meters: []v1alpha1.PriceMeter{{Name: "pods", Unit: "hour", Periods: []v1alpha1.PricePeriod{{From: "2026-01-01", Tiers: []v1alpha1.PriceTier{{Price: "1"}}}}}}}
+		return p
+	}
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "priced", Labels: map[string]string{v1alpha1.TenantLabel: "priced"}}, Spec: v1alpha1.TenantSpec{PriceList: "named"}}
+	standard := list("standard", "EUR", true)
+	create(t, admin, tenant, standard, list("named", "CHF", false))
+	c := follow(t, manager)
+	o := &Operations{Index: c.Index, Synced: c.Synced}
+	holds := func() string {
+		of, why, err := o.PricesOf(ctx, "priced")
+		if err != nil {
+			t.Error(err)
+		}
+		if of == nil {
+			return why
+		}
+		return strings.Join([]string{of.Name, of.Spec.Currency, of.Revision, of.Author}, " ")
+	}
+	if got := holds(); got != "named CHF main@sha1:1 ann" {
+		t.Errorf("it has %s", got)
+	}
+	tenant.Spec.PriceList = ""
+	if err := admin.Update(ctx, tenant); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return holds() == "standard EUR main@sha1:1 ann" })
+	create(t, admin, list("second", "EUR", true))
+	eventually(t, func() bool { return strings.HasPrefix(holds(), "Two price lists") })
+	for _, name := range []string{"second", "standard"} {
+		if err := admin.Delete(ctx, list(name, "EUR", true)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, func() bool { return strings.HasPrefix(holds(), "The tenant names no price list") })
+	if _, _, err := o.PricesOf(ctx, "none"); err == nil {
+		t.Error("a tenant that is not there has prices")
+	}
+}

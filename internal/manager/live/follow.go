@@ -14,7 +14,10 @@ import (
 )
 
 // The names of the lists. A caller with tokens of one tenant sees a list with only that tenant.
-const allTenants = "tenants"
+const (
+	allTenants    = "tenants"
+	allPriceLists = "pricelists"
+)
 
 func tenantsOf(tenant string) string       { return "tenants/" + tenant }
 func projectsOf(tenant string) string      { return "projects/" + tenant }
@@ -50,6 +53,8 @@ func place(object client.Object) (lists []string, told any) {
 	switch o := object.(type) {
 	case *v1alpha1.Tenant:
 		return []string{allTenants, tenantsOf(o.Name)}, tenantOf(o)
+	case *v1alpha1.PriceList:
+		return []string{allPriceLists}, pricesOf(o)
 	case *v1alpha1.Project:
 		if tenant, project := Owner(o.Namespace); project == "" && tenant != "" {
 			return []string{projectsOf(tenant)}, projectOf(tenant, o)

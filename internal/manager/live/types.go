@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/internal/billing"
 )
 
 // Condition is the result of one step of the operator.
@@ -35,6 +36,7 @@ type Tenant struct {
 	Apps      int    `json:"apps" doc:"How many apps it has."`
 	ReadyApps int    `json:"readyApps" doc:"How many of its apps are ready."`
 	Budget    string `json:"budget,omitempty" doc:"How much of its budget it uses, in one line." example:"pods 150/200, requests.cpu 12/16"`
+	PriceList string `json:"priceList,omitempty" doc:"The price list that it names. Default: the one that is the default."`
 	State
 }
 
@@ -80,7 +82,7 @@ func ofSpec(o metav1.ObjectMeta) func(*metav1.Condition) bool {
 
 func tenantOf(t *v1alpha1.Tenant) Tenant {
 	told := Tenant{
-		Name: t.Name, Projects: t.Status.Projects, Apps: t.Status.Apps, ReadyApps: t.Status.ReadyApps, State: stateOf(t.ObjectMeta, t.Status.ReconcileStatus, ofSpec(t.ObjectMeta)),
+		Name: t.Name, Projects: t.Status.Projects, Apps: t.Status.Apps, ReadyApps: t.Status.ReadyApps, PriceList: t.Spec.PriceList, State: stateOf(t.ObjectMeta, t.Status.ReconcileStatus, ofSpec(t.ObjectMeta)),
 	}
 	if t.Status.Budget != nil {
 		told.Budget = t.Status.Budget.Summary
@@ -100,4 +102,8 @@ func appOf(tenant, project string, a *v1alpha1.App) App {
 		Tenant: tenant, Project: project, Name: a.Name, Type: string(a.Spec.Type), Revision: a.Status.LastAppliedRevision, Attempted: a.Status.LastAttemptedRevision, URL: a.Status.URL,
 		State: stateOf(a.ObjectMeta, a.Status.ReconcileStatus, a.StatusIsCurrent),
 	}
+}
+
+func pricesOf(p *v1alpha1.PriceList) billing.Prices {
+	return billing.Prices{Name: p.Name, Spec: &p.Spec, Revision: p.Annotations[v1alpha1.RevisionAnnotation], Author: p.Annotations[v1alpha1.AuthorAnnotation]}
 }

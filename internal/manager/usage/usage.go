@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/kubeop/kubeop/internal/billing"
 	"github.com/kubeop/kubeop/internal/manager/auth"
 	"github.com/kubeop/kubeop/internal/manager/page"
 	"github.com/kubeop/kubeop/internal/manager/problem"
@@ -45,13 +46,7 @@ type Usage struct {
 }
 
 // Gap is a time in which some minutes were not measured.
-type Gap struct {
-	Cluster string    `json:"cluster"`
-	Meters  []string  `json:"meters" nullable:"false" doc:"The meters that were not measured. storage stands for that of all classes."`
-	From    time.Time `json:"from"`
-	Until   time.Time `json:"until"`
-	Minutes int       `json:"minutes" doc:"In how many minutes from from to until."`
-}
+type Gap = billing.Gap
 
 // Page is a page of usage, with the gaps of all pages.
 type Page struct {

@@ -10,6 +10,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/auth"
 	"github.com/kubeop/kubeop/internal/manager/etag"
 	"github.com/kubeop/kubeop/internal/manager/eventtype"
+	"github.com/kubeop/kubeop/internal/manager/once"
 	"github.com/kubeop/kubeop/internal/manager/page"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/store"
@@ -27,11 +28,11 @@ type (
 	}
 	pingInput struct {
 		OneInput
-		Once
+		once.Key
 	}
 	deliveryInput struct {
 		OneInput
-		Once
+		once.Key
 		Delivery string `path:"delivery" maxLength:"20"`
 	}
 )
@@ -109,7 +110,7 @@ func (o *Operations) redeliver(ctx context.Context, in *deliveryInput) (*answer[
 		return nil, problem.New(problem.NotFound, "")
 	}
 	sent := &answer[WebhookDelivery]{}
-	err = o.once(ctx, in.Once, []any{"redeliverToWebhook", w.ID, id}, &sent.Body, func(string, bool) error {
+	err = o.once(ctx, in.Key, []any{"redeliverToWebhook", w.ID, id}, &sent.Body, func(string, bool) error {
 		d, err := o.Store.Redeliver(ctx, w.ID, id, o.event(ctx, "redeliverToWebhook", w))
 		if err != nil {
 			return problem.FromStore(ctx, err)
@@ -126,7 +127,7 @@ func (o *Operations) ping(ctx context.Context, in *pingInput) (*answer[WebhookDe
 		return nil, err
 	}
 	sent := &answer[WebhookDelivery]{}
-	err = o.once(ctx, in.Once, []any{"pingWebhook", w.ID}, &sent.Body, func(string, bool) (err error) {
+	err = o.once(ctx, in.Key, []any{"pingWebhook", w.ID}, &sent.Body, func(string, bool) (err error) {
 		sent.Body, err = o.pinged(ctx, w)
 		return err
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/access"
 	"github.com/kubeop/kubeop/internal/manager/auth"
 	"github.com/kubeop/kubeop/internal/manager/eventtype"
+	"github.com/kubeop/kubeop/internal/manager/once"
 	"github.com/kubeop/kubeop/internal/manager/outbox"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/store"
@@ -23,7 +24,7 @@ type OneInput struct {
 type (
 	answer[T any] struct{ Body T }
 	createInput   struct {
-		Once
+		once.Key
 		Body struct {
 			Name     string   `json:"name" minLength:"1" maxLength:"100" doc:"What it is for."`
 			Tenant   string   `json:"tenant,omitempty" maxLength:"63" doc:"The tenant whose messages it gets. Default: the only one of the caller; of administrators, the platform: then it gets those of all tenants."`
@@ -44,7 +45,7 @@ type (
 	}
 	rotateInput struct {
 		OneInput
-		Once
+		once.Key
 		Body struct {
 			Seconds int `json:"seconds,omitempty" minimum:"1" maximum:"604800" default:"86400" doc:"How long the secret that is replaced signs too."`
 		}
@@ -68,7 +69,7 @@ func (o *Operations) create(ctx context.Context, in *createInput) (*answer[Webho
 		return nil, err
 	}
 	var made *answer[WebhookSecret]
-	err = o.once(ctx, in.Once, []any{"createWebhook", of.Name, of.UID, in.Body}, nil, func(id string, done bool) (err error) {
+	err = o.once(ctx, in.Key, []any{"createWebhook", of.Name, of.UID, in.Body}, nil, func(id string, done bool) (err error) {
 		w := store.Webhook{ID: id, Name: in.Body.Name, Tenant: of.Name, TenantUID: of.UID, URL: in.Body.URL, Types: in.Body.Types, Disabled: in.Body.Disabled, Created: now, CreatedBy: caller.Token.ID}
 		made, err = o.made(ctx, w, done)
 		return err
@@ -214,7 +215,7 @@ func (o *Operations) rotate(ctx context.Context, in *rotateInput) (*answer[Webho
 		return nil, err
 	}
 	var rotated *answer[WebhookSecret]
-	err = o.once(ctx, in.Once, []any{"rotateWebhookSecret", w.ID, in.Body}, nil, func(id string, done bool) (err error) {
+	err = o.once(ctx, in.Key, []any{"rotateWebhookSecret", w.ID, in.Body}, nil, func(id string, done bool) (err error) {
 		id = secretID(w.ID, id)
 		if rotated, err = o.again(ctx, w.Tenant, w.ID, id, done); rotated == nil && err == nil {
 			rotated, err = o.rotated(ctx, w, id, time.Duration(in.Body.Seconds)*time.Second)
