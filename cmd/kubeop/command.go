@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/cmd/kubeop/act"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/cmd/kubeop/cost"
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/cmd/kubeop/kubeconfig"
 	"github.com/kubeop/kubeop/cmd/kubeop/migrate"
@@ -60,8 +61,8 @@ func New(c *call.Call) *cobra.Command {
 An app is named TENANT/PROJECT/APP. The tenant and the project can be left out if --tenant and --project, or the namespace of -n or of the
 kubeconfig, name them.
 
-With --server or KUBEOP_SERVER, get, wait and the completion of names read through the management API of a manager, and need no kubeconfig, and
-kubeconfig writes one. The token is that of KUBEOP_TOKEN, or in the file of KUBEOP_TOKEN_FILE. Other commands need the cluster.
+With --server or KUBEOP_SERVER, get, wait and the completion of names read through the management API of a manager, and need no kubeconfig,
+kubeconfig writes one, and cost shows what a tenant pays. The token is that of KUBEOP_TOKEN, or in the file of KUBEOP_TOKEN_FILE. Other commands need the cluster.
 
 Exit codes: 0 for success, 1 for an error, 2 if differences or problems were found, 3 if something is not ready in time.`,
 		SilenceErrors: true,
@@ -77,7 +78,7 @@ Exit codes: 0 for success, 1 for an error, 2 if differences or problems were fou
 	root.SetCompletionCommandGroupID("other")
 	c.AddFlags(root.PersistentFlags())
 	for group, commands := range map[string][]*cobra.Command{
-		"read":    {read.Get(c), read.Describe(c), read.Tree(c), read.Trace(c), read.History(c), read.Blame(c), read.Events(c), read.Logs(c), reach.Net(c)},
+		"read":    {read.Get(c), read.Describe(c), read.Tree(c), read.Trace(c), read.History(c), read.Blame(c), read.Events(c), read.Logs(c), reach.Net(c), cost.Command(c)},
 		"offline": {offline.Validate(c), offline.Init(c), offline.Create(c), offline.Set(c), offline.Add(c), offline.Delete(c), offline.Schema(c), offline.Explain(c), migrate.Import(c, offline.Problems)},
 		"plan":    {plan.Command(c), plan.Diff(c)},
 		"act":     {act.Reconcile(c), act.Force(c), act.Reset(c), act.Suspend(c), act.Resume(c), act.Confirm(c), act.Rollback(c), act.Wait(c)},
