@@ -37,13 +37,10 @@ type sized struct{ generation, bytes int64 }
 type Usage struct {
 	Tenant string
 	Limits budget.Limits
-	Sums
+	budget.Sums
 	// objects are the sizes of the tenant's Projects and Apps.
 	objects map[identity.Ref]int64
 }
-
-// Sums are numbers of objects, and the size of their specs in bytes.
-type Sums struct{ Projects, Apps, TreeBytes int64 }
 
 // New returns the usage of a tenant without objects.
 func New(tenant string, limits budget.Limits) *Usage {

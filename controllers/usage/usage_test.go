@@ -89,7 +89,7 @@ func TestOfCountsOneTenantByItsNamespaces(t *testing.T) {
 		&v1alpha1.App{ObjectMeta: objectMeta("kubeop-acme2-shop", "web", 1), Spec: large},
 	}
 	c := &Counter{Reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Limits: budget.Default()}
-	count := func() Sums {
+	count := func() budget.Sums {
 		t.Helper()
 		u, err := c.Of(t.Context(), "acme")
 		if err != nil {
@@ -113,11 +113,11 @@ func TestOfCountsOneTenantByItsNamespaces(t *testing.T) {
 	shrunk := objects[3].DeepCopyObject().(*v1alpha1.App)
 	shrunk.Spec, shrunk.Generation = v1alpha1.AppSpec{}, 2
 	c.Reader = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects[:3:3], shrunk)...).Build()
-	if got := count(); got != (Sums{Projects: 1, Apps: 1, TreeBytes: 2048}) {
+	if got := count(); got != (budget.Sums{Projects: 1, Apps: 1, TreeBytes: 2048}) {
 		t.Errorf("one app shrank and one went, counted %+v", got)
 	}
 	c.Reader = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects[0]).Build()
-	if got := count(); got != (Sums{}) || len(c.sizes) != 0 {
+	if got := count(); got != (budget.Sums{}) || len(c.sizes) != 0 {
 		t.Errorf("all went, counted %+v, with sizes of %v", got, c.sizes)
 	}
 }

@@ -26,6 +26,9 @@ type Limits struct {
 	StoreBytes int64
 }
 
+// Sums are how many Projects and Apps one tenant has, and the size of their specs in bytes.
+type Sums struct{ Projects, Apps, TreeBytes int64 }
+
 // App are the limits of one app: the number of objects, the size of their manifests in bytes, and the number of YAML values in them
 // (mappings, lists and scalars), both as read and as rendered.
 type App struct{ Objects, Bytes, Values int64 }

@@ -3,7 +3,6 @@ package queue
 import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
@@ -16,7 +15,7 @@ type Over map[string]*Held
 type Held struct {
 	Refs   sets.Set[identity.Ref]
 	Limits budget.Limits
-	Sums   usage.Sums
+	Sums   budget.Sums
 	// Refusals are those for the tenant's budget.
 	Refusals string
 }
