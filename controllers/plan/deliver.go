@@ -139,10 +139,9 @@ func (d *delivery) why(err error) string {
 	if !errors.As(err, new(*policy.Violation)) {
 		return err.Error()
 	}
-	ref, _ := identity.Of(d.app)
 	var all []string
-	for _, p := range (lines.Declaration{Ref: ref, App: d.app, File: d.file, Files: d.files}).Problems(err) {
-		all = append(all, p.Place()+": "+p.Why)
+	for _, found := range (lines.Declaration{App: d.app, File: d.file, Files: d.files}).Findings(err) {
+		all = append(all, found.Place()+": "+found.Why)
 	}
 	return strings.Join(all, "\n")
 }

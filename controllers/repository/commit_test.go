@@ -24,6 +24,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/gitops/code"
+	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
@@ -248,7 +249,7 @@ func TestProblemsAreReported(t *testing.T) {
 	if s.problemCount() != len(all) {
 		t.Errorf("counted are %d problems, want %d", s.problemCount(), len(all))
 	}
-	s.progress.refused[ref("acme")] = tree.Problem{File: "tenant.yaml", Why: "no", Of: ref("acme")}
+	s.progress.refused[ref("acme")] = tree.Problem{Finding: document.Finding{File: "tenant.yaml", Why: "no"}, Of: ref("acme")}
 	k.reportRefusals(s)
 	for name, why := range map[string]string{"web": "the API server is away", "bad": strings.TrimSuffix(strings.SplitN(inFile, ": ", 2)[1], " [unknown-value]"), "shop": ""} {
 		unit := refusal.Unit{Kind: v1alpha1.AppKind, ObjectKey: client.ObjectKey{Namespace: "kubeop-acme-shop", Name: name}}

@@ -13,6 +13,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/repository/queue"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 	"github.com/kubeop/kubeop/gitops/code"
+	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -118,7 +119,7 @@ func (p *progress) refuseAt(at yamlcheck.Position, ref identity.Ref, kind code.C
 	if from := p.tree.OriginOf(ref); from != nil && ref.App != "" { // The project of a preview is made from what the commit itself says.
 		why = from.Prefix() + why
 	}
-	p.refused[ref] = tree.Problem{File: p.tree.File(node), Position: at, Code: kind, Why: why, Of: ref}
+	p.refused[ref] = tree.Problem{Finding: document.Finding{File: p.tree.File(node), Position: at, Code: kind, Why: why}, Of: ref}
 	p.done(ref)
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/gitops/code"
+	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -71,7 +72,7 @@ func TestApplyingAnObjectForgetsItsProblem(t *testing.T) {
 	if p.pending.Has(web) || len(p.waiting) != 0 {
 		t.Error("what is refused is looked at all the time")
 	}
-	want := []tree.Problem{{File: "projects/shop/apps/web/app.yaml", Code: code.WriteRefused, Why: "the API server is away", Of: web}}
+	want := []tree.Problem{{Finding: document.Finding{File: "projects/shop/apps/web/app.yaml", Code: code.WriteRefused, Why: "the API server is away"}, Of: web}}
 	if diff := cmp.Diff(want, p.refusals()); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)
 	}

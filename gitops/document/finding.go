@@ -35,11 +35,15 @@ type Finding struct {
 	Code code.Code
 	// Why says what is wrong and what to do.
 	Why string
-	// Misplaced: the file has the name of a declaration, but no declaration is read from its folder.
+	// Misplaced: the file has the name of a file that declares an object, but no object is read from its folder. An object that the commit no longer
+	// declares may have been moved here by mistake.
 	Misplaced bool
-	// Err is the error of the store, if the file could not be read.
+	// Err is the error of the store if the file could not be read: reading again may help. Nil if only another commit helps.
 	Err error
 }
+
+// Place returns "file:line:column", without the parts that are not known.
+func (f Finding) Place() string { return f.In(f.File) }
 
 // Add reports a finding at a position.
 func (d *Document) Add(kind code.Code, at yamlcheck.Position, format string, args ...any) {

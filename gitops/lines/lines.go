@@ -18,30 +18,27 @@ import (
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
-	"github.com/kubeop/kubeop/gitops/identity"
-	"github.com/kubeop/kubeop/gitops/tree"
 )
 
 // Declaration is an app in a repository.
 type Declaration struct {
-	Ref identity.Ref
 	App *v1alpha1.App
 	// File is the path of app.yaml in Files, which are those of the whole repository.
 	File  string
 	Files fs.FS
 }
 
-// Problems returns the problems that an error of rendering the app is about. Of refusals by package policy there is one for each line at which refused
+// Findings returns what an error of rendering the app is about. Of refusals by package policy there is one for each line at which refused
 // objects are declared; what is about no line, such as what to do about several objects, is in the first of them. An error that is about something else,
-// too, is one problem.
-func (d Declaration) Problems(err error) (problems []tree.Problem) {
+// too, is one finding.
+func (d Declaration) Findings(err error) (problems []document.Finding) {
 	found, other := policy.Violations(policy.Located(err, d.find))
 	if other != nil {
 		problem := d.problem(err.Error())
 		if len(found) == 0 {
 			problem.Code = code.RenderFailed
 		}
-		return []tree.Problem{problem}
+		return []document.Finding{problem}
 	}
 	at, written := map[string]int{}, d.read()
 	var rest []string
@@ -63,15 +60,15 @@ func (d Declaration) Problems(err error) (problems []tree.Problem) {
 		problems[i].Why = strings.Join(whys[i], "\n")
 	}
 	if text := strings.Join(rest, "\n"); len(problems) == 0 {
-		problems = []tree.Problem{d.problem(text)}
+		problems = []document.Finding{d.problem(text)}
 	} else if text != "" {
 		problems[0].Why += "\n" + text
 	}
 	return problems
 }
 
-func (d Declaration) problem(why string) tree.Problem {
-	return tree.Problem{File: d.File, Code: code.NotAllowed, Why: why, Of: d.Ref}
+func (d Declaration) problem(why string) document.Finding {
+	return document.Finding{File: d.File, Code: code.NotAllowed, Why: why}
 }
 
 // find finds the manifests of objects in the app's folder.
@@ -84,7 +81,7 @@ func (d Declaration) find(objects []string) map[string]policy.Place {
 }
 
 // locate returns a refusal as a problem; false if its line is not known. The files of a Git App are in another repository.
-func (d Declaration) locate(v *policy.Violation, written *appFile) (tree.Problem, bool) {
+func (d Declaration) locate(v *policy.Violation, written *appFile) (document.Finding, bool) {
 	if v.At != (policy.Place{}) && d.App.Spec.Raw != nil {
 		here := *v
 		here.At = policy.Place{}

@@ -12,7 +12,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/guardrails"
 	"github.com/kubeop/kubeop/delivery/policy"
 	"github.com/kubeop/kubeop/gitops/code"
-	"github.com/kubeop/kubeop/gitops/identity"
 )
 
 // TestRefusalsAreAtTheirLines: of manifests in the app's folder, and of fields of app.yaml. The manifests of a Git App are in another repository.
@@ -54,14 +53,14 @@ func TestRefusalsAreAtTheirLines(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(head+c.app), app); err != nil {
 				t.Fatal(err)
 			}
-			d := Declaration{Ref: identity.Ref{Tenant: "acme", Project: "shop", App: "app"}, App: app, File: "a/app/app.yaml", Files: fstest.MapFS{
+			d := Declaration{App: app, File: "a/app/app.yaml", Files: fstest.MapFS{
 				"a/app/app.yaml": {Data: []byte(head + c.app)}, "a/app/m/all.yaml": {Data: []byte("---\nkind: Pod\nmetadata: {name: a}\n")},
 			}}
-			problems := d.Problems(c.err)
+			problems := d.Findings(c.err)
 			var got []string
 			for _, p := range problems {
 				got = append(got, p.Place()+": "+p.Why)
-				if p.Of != d.Ref || p.Code != "not-allowed" {
+				if p.Code != "not-allowed" {
 					t.Errorf("got %+v", p)
 				}
 			}
@@ -69,12 +68,12 @@ func TestRefusalsAreAtTheirLines(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			delete(d.Files.(fstest.MapFS), "a/app/app.yaml")
-			if len(d.Problems(c.err)) == 0 {
+			if len(d.Findings(c.err)) == 0 {
 				t.Error("there is no problem without the file")
 			}
 			away := errors.New("away")
 			for code, err := range map[code.Code]error{code.NotAllowed: errors.Join(c.err, away), code.RenderFailed: away} {
-				if got := d.Problems(err); len(got) != 1 || got[0].Code != code || got[0].Why != err.Error() || got[0].Place() != "a/app/app.yaml" {
+				if got := d.Findings(err); len(got) != 1 || got[0].Code != code || got[0].Why != err.Error() || got[0].Place() != "a/app/app.yaml" {
 					t.Errorf("of %v: got %+v", err, got)
 				}
 			}

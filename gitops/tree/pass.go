@@ -92,9 +92,8 @@ func (p *pass) problems(of identity.Ref, findings ...document.Finding) []Problem
 		if p.preview != nil {
 			f.Why = p.preview.Prefix() + f.Why
 		}
-		all = append(all, Problem{
-			File: few.Printable(path.Join(p.scope.Path, f.File)), Position: f.Position, Code: f.Code, Why: f.Why, Of: of, Misplaced: f.Misplaced, Err: f.Err,
-		})
+		f.File = few.Printable(path.Join(p.scope.Path, f.File))
+		all = append(all, Problem{f, of})
 	}
 	p.budget.spend(weightOf(all))
 	return all

@@ -47,7 +47,7 @@ func (p *pass) refuseTenants(t, before *Tree) {
 			}
 			live, err := held()
 			if err != nil {
-				t.Problems = []Problem{{File: layout.Join(tenant.dir, layout.TenantFile), Code: code.Unreadable, Why: err.Error(), Err: err}}
+				t.Problems = []Problem{{Finding: document.Finding{File: layout.Join(tenant.dir, layout.TenantFile), Code: code.Unreadable, Why: err.Error(), Err: err}}}
 				return
 			}
 			if had := find(before.Tenants, tenant.ref.Tenant); !had.has(domain) && !hostname.BelowAny(live[tenant.ref.Tenant], domain) {

@@ -13,7 +13,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
-	"github.com/kubeop/kubeop/gitops/code"
+	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
@@ -148,30 +148,15 @@ type Node interface {
 
 func (n *node) self() *node { return n }
 
-// Problem is one thing wrong with a commit: an invalid file, or something in it.
+// Problem is one thing wrong with a commit: an invalid file, or something in it. Its File is from the root of the repository.
 type Problem struct {
-	// File from the root of the repository.
-	File string
-	// Position in the file; the zero Position if the problem is about the file as a whole.
-	yamlcheck.Position
-	// Code names the kind of problem.
-	Code code.Code
-	// Why says what is wrong and what to do.
-	Why string
+	document.Finding
 	// Of is the object that is not changed because of this problem; the zero Ref for no object.
 	Of identity.Ref
-	// Misplaced: the file has the name of a file that declares an object, but no object is read from its folder. An object that the commit
-	// no longer declares may have been moved here by mistake.
-	Misplaced bool
-	// Err is the error of the store if the file could not be read: reading again may help. Nil if only another commit helps.
-	Err error
 }
 
 // String returns "file:line:column: why [code]".
 func (p Problem) String() string { return p.Place() + ": " + p.Why + " [" + string(p.Code) + "]" }
-
-// Place returns "file:line:column", without the parts that are not known.
-func (p Problem) Place() string { return p.In(p.File) }
 
 // All calls f with every problem, folder by folder, until f returns false. Folders without problems are skipped.
 func (t *Tree) All(f func(Problem) bool) {

@@ -58,7 +58,7 @@ func overBudget(files fs.FS, t *tree.Tree, b *usage.Budget) (problems []tree.Pro
 		}
 		over := refused[project]
 		problems = append(problems, tree.Problem{
-			File: t.File(n), Position: document.Parse("", text).Position(over.Field()), Code: code.OverBudget, Why: over.Error(), Of: ref,
+			Finding: document.Finding{File: t.File(n), Position: document.Parse("", text).Position(over.Field()), Code: code.OverBudget, Why: over.Error()}, Of: ref,
 		})
 	}
 	return problems, nil

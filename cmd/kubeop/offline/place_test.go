@@ -12,6 +12,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
+	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -132,7 +133,7 @@ func TestTheTopFolderIsFoundFromBelow(t *testing.T) {
 // TestAReportHasProblemsOfObjectsThatAreNotDeclared, after those of the tree.
 func TestAReportHasProblemsOfObjectsThatAreNotDeclared(t *testing.T) {
 	problem := func(project, app string) tree.Problem {
-		return tree.Problem{File: "f", Why: "broken", Of: identity.Ref{Tenant: "acme", Project: project, App: app}}
+		return tree.Problem{Finding: document.Finding{File: "f", Why: "broken"}, Of: identity.Ref{Tenant: "acme", Project: project, App: app}}
 	}
 	var out strings.Builder
 	err := writeJUnit(&out, &tree.Tree{}, []tree.Problem{problem("shop", "web"), problem("blog", "web"), problem("shop", "")})

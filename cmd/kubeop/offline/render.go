@@ -162,7 +162,7 @@ func (r *rendering) one(ctx context.Context, n tree.Node, app *v1alpha1.App) {
 	}
 	var problems []tree.Problem
 	if err != nil {
-		problems = r.declaration(n, app).Problems(err)
+		problems = r.problemsOf(n, app, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,9 +176,12 @@ func (r *rendering) one(ctx context.Context, n tree.Node, app *v1alpha1.App) {
 	}
 }
 
-// declaration returns an app with its file.
-func (r *rendering) declaration(n tree.Node, app *v1alpha1.App) lines.Declaration {
-	return lines.Declaration{Ref: n.Ref(), App: app, File: r.tree.File(n), Files: r.files}
+// problemsOf returns the problems of an app that an error of rendering it is about.
+func (r *rendering) problemsOf(n tree.Node, app *v1alpha1.App, err error) (problems []tree.Problem) {
+	for _, found := range (lines.Declaration{App: app, File: r.tree.File(n), Files: r.files}).Findings(err) {
+		problems = append(problems, tree.Problem{Finding: found, Of: n.Ref()})
+	}
+	return problems
 }
 
 // shareHosts reports the host names that an app before has in another project, in the order of the tree.
@@ -187,7 +190,7 @@ func (r *rendering) shareHosts() {
 	r.tree.Walk(func(n tree.Node) bool {
 		of := r.apps[n] // Of an app that was not rendered, nothing is known.
 		if err := hosts.Add(n.Ref(), of.hosts); err != nil {
-			r.problems = append(r.problems, r.declaration(n, of.app).Problems(err)...)
+			r.problems = append(r.problems, r.problemsOf(n, of.app, err)...)
 		}
 		return true
 	})

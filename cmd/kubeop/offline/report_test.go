@@ -19,6 +19,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 	"github.com/kubeop/kubeop/gitops/code"
+	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 	"github.com/kubeop/kubeop/internal/testenv/terminal"
@@ -28,9 +29,9 @@ import (
 func problems() []tree.Problem {
 	web := identity.Ref{Tenant: "acme", Project: "shop", App: "web"}
 	return []tree.Problem{
-		{File: "a/app.yaml", Position: yamlcheck.Position{Line: 5, Column: 3}, Code: code.UnknownField, Why: "unknown field <x>", Of: web},
-		{File: "a/app.yaml", Position: yamlcheck.Position{Line: 6}, Code: code.UnknownField, Why: "unknown field y", Of: web},
-		{File: "kubeop.yaml", Code: code.NoLayout, Why: "is missing"},
+		{Finding: document.Finding{File: "a/app.yaml", Position: yamlcheck.Position{Line: 5, Column: 3}, Code: code.UnknownField, Why: "unknown field <x>"}, Of: web},
+		{Finding: document.Finding{File: "a/app.yaml", Position: yamlcheck.Position{Line: 6}, Code: code.UnknownField, Why: "unknown field y"}, Of: web},
+		{Finding: document.Finding{File: "kubeop.yaml", Code: code.NoLayout, Why: "is missing"}},
 	}
 }
 
