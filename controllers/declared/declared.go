@@ -17,9 +17,6 @@ import (
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
-// ByRepository is the cache's index of Policies, Tenants, Projects and Apps by the repository that declares them.
-const ByRepository = "repository"
-
 // FromGit reports whether an object was declared from a folder or a file: either kubeop's field manager applied it, or it was restored from a backup,
 // which keeps the annotations and may drop the managed fields. If the name differs from that of the folder, or of the
 // file of a kind that has a file for each object, a person made a copy.

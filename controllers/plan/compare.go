@@ -14,7 +14,6 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/declared"
-	"github.com/kubeop/kubeop/controllers/preview"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
@@ -69,7 +68,7 @@ func (p *Planner) compare(ctx context.Context, repository *v1alpha1.Repository, 
 		return nil, fmt.Errorf("reading %s of the commit: %w", spec.Path, err)
 	}
 	reader.Domains = cmp.domains
-	cmp.tree = reader.Read(preview.Files{Folder: root}, tree.Scope{Repository: repository.Name, Tenant: spec.Tenant, Path: spec.Path}, nil)
+	cmp.tree = reader.Read(tree.FilesOf(root), tree.Scope{Repository: repository.Name, Tenant: spec.Tenant, Path: spec.Path}, nil)
 	if file, err := cmp.tree.Unread(); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}

@@ -14,10 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/preview"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/gitops/identity"
-	gitpreview "github.com/kubeop/kubeop/gitops/preview"
+	"github.com/kubeop/kubeop/gitops/preview"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -114,7 +113,7 @@ func (p *Planner) readPreviews(c *comparison, of string, made *Plan) (projects [
 			return nil, err
 		}
 		projects = append(projects, project)
-		made.Problems = append(made.Problems, preview.Problems(c.tree, parent, project)...)
+		made.Problems = append(made.Problems, c.tree.ProblemsOf(parent, project)...)
 	}
 	return projects, nil
 }
@@ -130,27 +129,27 @@ func (c *comparison) parents() (all []*v1alpha1.Project) {
 }
 
 // choose decides whether the commit has a preview of a project, beside those that run. matches: the project has previews of such branches.
-func (p *Planner) choose(c *comparison, parent *v1alpha1.Project, of string) (chosen gitpreview.Preview, matches bool) {
+func (p *Planner) choose(c *comparison, parent *v1alpha1.Project, of string) (chosen preview.Preview, matches bool) {
 	main := c.repository.Status.LastAttemptedRevision
 	hash := v1alpha1.CommitOf(main)
 	own := v1alpha1.CommitOf(c.commit.Revision)
 	running := c.running(parent.Name)
-	pushed, name := gitpreview.Branch{Name: of, Hash: own, Time: p.Clock.Now()}, gitpreview.Name(parent.Name, of)
+	pushed, name := preview.Branch{Name: of, Hash: own, Time: p.Clock.Now()}, preview.Name(parent.Name, of)
 	if parent.Spec.Previews.PullRequests {
 		number, err := strconv.ParseInt(of, 10, 32)
 		if err != nil {
 			return chosen, false // It is the name of a branch.
 		}
-		pushed.PullRequest, name = number, gitpreview.Number(parent.Name, number)
+		pushed.PullRequest, name = number, preview.Number(parent.Name, number)
 		pushed.Name = cmp.Or(running[name], of)
 	}
-	candidates := []gitpreview.Branch{pushed}
+	candidates := []preview.Branch{pushed}
 	for other, branch := range running {
 		if other != name {
-			candidates = append(candidates, gitpreview.Branch{Name: branch, Hash: "of " + other, PullRequest: gitpreview.NumberOf(parent.Name, other), Time: p.Clock.Now()})
+			candidates = append(candidates, preview.Branch{Name: branch, Hash: "of " + other, PullRequest: preview.NumberOf(parent.Name, other), Time: p.Clock.Now()})
 		}
 	}
-	limits := gitpreview.Limits{
+	limits := preview.Limits{
 		Project: parent.Name, Spec: parent.Spec.Previews, Main: hash, Follows: preview.Followed(c.repository, main), Now: p.Clock.Now(),
 		Declared: func(name string) bool {
 			return c.there[identity.Ref{Tenant: c.repository.Spec.Tenant, Project: name}] != nil
@@ -158,7 +157,7 @@ func (p *Planner) choose(c *comparison, parent *v1alpha1.Project, of string) (ch
 		Running: func(name string) bool { return running[name] != "" },
 	}
 	all := limits.Choose(candidates)
-	at := slices.IndexFunc(all, func(p gitpreview.Preview) bool { return p.Project == name })
+	at := slices.IndexFunc(all, func(p preview.Preview) bool { return p.Project == name })
 	if at < 0 {
 		return chosen, false
 	}
@@ -177,13 +176,13 @@ func (c *comparison) running(parent string) map[string]string {
 }
 
 // readPreview reads the files of the commit as a preview.
-func (c *comparison) readPreview(parent *v1alpha1.Project, chosen gitpreview.Preview) (*tree.Project, error) {
+func (c *comparison) readPreview(parent *v1alpha1.Project, chosen preview.Preview) (*tree.Project, error) {
 	root, err := c.commit.Root.Sub(path.Join(".", c.repository.Spec.Path))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s of the commit: %w", c.repository.Spec.Path, err)
 	}
 	from := tree.Origin{Of: parent.Name, Branch: chosen.Name, Revision: c.commit.Revision, Author: c.commit.Author}
-	return c.reader.ReadPreview(preview.Files{Folder: root}, c.tree.Scope, preview.Declared(parent, chosen.Project, from), nil)
+	return c.reader.ReadPreview(tree.FilesOf(root), c.tree.Scope, tree.PreviewOf(parent, chosen.Project, from), nil)
 }
 
 // narrow leaves only what belongs to these previews.

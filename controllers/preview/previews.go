@@ -1,4 +1,5 @@
-// Package preview adds the previews of branches and pull requests to what the commit of a tenant's repository declares.
+// Package preview decides which branches and pull requests of a tenant's repository have a preview now: it lists and fetches them, and leaves reading
+// their files to its caller.
 package preview
 
 import (
@@ -13,18 +14,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/declared"
+	"github.com/kubeop/kubeop/controllers/declaredby"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/gitops/host"
-	"github.com/kubeop/kubeop/gitops/tree"
+	"github.com/kubeop/kubeop/gitops/preview"
 )
 
 // maxReported bounds the list in the status.
 const maxReported = 50
 
-// Previews fetches branches and reads their previews.
+// Previews fetches branches and has their previews read.
 type Previews struct {
 	// Branches caches the branches of each Repository, and Pulls its open pull requests.
 	Branches *cache.Answers[Answer]
@@ -52,11 +53,13 @@ func (p *Previews) Forget(repository *v1alpha1.Repository) {
 type Request struct {
 	Repository *v1alpha1.Repository
 	Commit     git.Commit
-	// Tree is what the commit declares, and Before the tree with the previews that were read last; nil for none.
-	Tree, Before *tree.Tree
+	// Parents are the projects that the commit has, by name; nil for one whose project.yaml is not valid.
+	Parents map[string]*v1alpha1.Project
 	// Frozen: no preview is made, changed or deleted, because administrators froze the tenant.
 	Frozen bool
-	Reader *tree.Reader
+	// Read reads the preview of a project in a commit of its branch, and returns what is wrong with it. After an error, the preview stays as it was; with
+	// fs.ErrNotExist, the branch does not have the project.
+	Read func(parent *v1alpha1.Project, of preview.Preview, commit git.Commit) (problems []string, err error)
 	// Live reads Projects from the cache, and Query is that of the Repository.
 	Live  client.Reader
 	Query cache.Query
@@ -69,24 +72,25 @@ type Request struct {
 
 // Result are the previews of a commit.
 type Result struct {
-	Projects []*tree.Project
-	Status   []v1alpha1.PreviewStatus
+	Status []v1alpha1.PreviewStatus
 	// undecided are previews of which it is not known whether they go, and undecidedOf the projects all of whose previews are undecided.
 	undecided, undecidedOf map[string]bool
 }
 
 // Keep reports whether an object belongs to a preview that must stay, because it is not known whether its branch is gone.
 func (r *Result) Keep(o client.Object) bool {
-	annotations, labels := o.GetAnnotations(), o.GetLabels()
-	of := annotations[v1alpha1.PreviewOfAnnotation]
-	return of != "" && (r.undecidedOf[of] || r.undecided[labels[v1alpha1.ProjectLabel]])
+	of := o.GetAnnotations()[v1alpha1.PreviewOfAnnotation]
+	return of != "" && r.Stays(of, o.GetLabels()[v1alpha1.ProjectLabel])
 }
 
-// Read returns the previews of a commit. If the branches cannot be listed, it returns the previews that there were.
+// Stays reports whether the preview of a project must stay as it was, because its branch could not be read or is not known.
+func (r *Result) Stays(of, name string) bool { return r.undecidedOf[of] || r.undecided[name] }
+
+// Read decides about the previews of a commit. If the branches cannot be listed, those that there were stay.
 func (p *Previews) Read(ctx context.Context, q Request) (*Result, error) {
-	r := &reading{Request: q, now: p.clock.Now(), parents: q.Tree.Parents(), Result: Result{undecided: map[string]bool{}, undecidedOf: map[string]bool{}}}
+	r := &reading{Request: q, now: p.clock.Now(), Result: Result{undecided: map[string]bool{}, undecidedOf: map[string]bool{}}}
 	if q.Frozen {
-		for _, name := range slices.Sorted(maps.Keys(r.parents)) {
+		for _, name := range slices.Sorted(maps.Keys(r.Parents)) {
 			r.keepAll(name, nil)
 		}
 		return &r.Result, nil
@@ -113,8 +117,8 @@ func (p *Previews) Read(ctx context.Context, q Request) (*Result, error) {
 
 // decideAll decides about the previews of each project that has or had some.
 func (r *reading) decideAll(answer Answer) {
-	for _, name := range slices.Sorted(maps.Keys(r.parents)) {
-		parent := r.parents[name]
+	for _, name := range slices.Sorted(maps.Keys(r.Parents)) {
+		parent := r.Parents[name]
 		switch {
 		case parent == nil: // What project.yaml says about previews is not known.
 			r.keepAll(name, r.failed)
@@ -133,7 +137,7 @@ func (r *reading) decideAll(answer Answer) {
 
 // patterns returns the patterns of branches that have previews, and whether pull requests have.
 func (r *reading) patterns() (patterns []string, ofPulls bool) {
-	for _, parent := range r.parents {
+	for _, parent := range r.Parents {
 		switch {
 		case parent == nil || parent.Spec.Previews == nil:
 		case parent.Spec.Previews.PullRequests:
@@ -187,7 +191,7 @@ func branchesKey(repository *v1alpha1.Repository) string { return "branches/" + 
 func (r *reading) findRunning(ctx context.Context) error {
 	r.running, r.branches = map[string]bool{}, map[string]bool{}
 	list := &v1alpha1.ProjectList{}
-	if err := r.Live.List(ctx, list, client.MatchingFields{declared.ByRepository: r.Repository.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Live.List(ctx, list, client.MatchingFields{declaredby.Index: r.Repository.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing the previews of repository %s: %w", r.Repository.Name, err)
 	}
 	for i := range list.Items {

@@ -20,13 +20,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/declared"
+	"github.com/kubeop/kubeop/controllers/declaredby"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/signature"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/gitops/host"
+	"github.com/kubeop/kubeop/gitops/preview"
 	"github.com/kubeop/kubeop/gitops/tree"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
@@ -46,9 +47,11 @@ type fixture struct {
 	reader *tree.Reader
 	live   client.Client
 	woken  chan types.NamespacedName
-	// before is the last tree, and asked counts the requests, each of which asks for a new listing.
-	before *tree.Tree
-	asked  int
+	// before is the last tree, now what the commit of the last request declares itself, and projects are those read for it. asked counts the requests, each
+	// of which asks for a new listing.
+	before, now *tree.Tree
+	projects    []*tree.Project
+	asked       int
 	// signers are those whose signatures commits need; nil for none.
 	signers *signature.Verification
 	// list answers for the Git host.
@@ -69,9 +72,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 	f := &fixture{
 		t: t, repo: repo, server: sources.ServeGit(t, repo, httptest.NewServer), reader: reader, woken: make(chan types.NamespacedName, 100),
 		store: git.NewStore(t.TempDir(), &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}),
-		live: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&v1alpha1.Project{}, declared.ByRepository, func(o client.Object) []string {
-			return []string{o.GetLabels()[v1alpha1.RepositoryLabel]}
-		}).Build(),
+		live:  fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&v1alpha1.Project{}, declaredby.Index, declaredby.Repository).Build(),
 	}
 	f.restart()
 	repo.Write("kubeop.yaml", "layout: v1\n")
@@ -99,10 +100,11 @@ func (f *fixture) branch(name, text string) {
 // request asks for a new listing of the branches.
 func (f *fixture) request(commit git.Commit, now *tree.Tree) Request {
 	f.asked++
+	f.now = now
 	question := cache.Question{Generation: 1, MaxAge: time.Hour, Retry: time.Hour, Request: fmt.Sprint(f.asked)}
 	return Request{
-		Repository: &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid", Generation: 1}}, Commit: commit, Tree: now, Before: f.before,
-		Reader: f.reader, Live: f.live, Store: f.store, Source: func(context.Context) (git.Source, error) {
+		Repository: &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "team", UID: "uid", Generation: 1}}, Commit: commit, Parents: now.Parents(),
+		Read: f.readBranch, Live: f.live, Store: f.store, Source: func(context.Context) (git.Source, error) {
 			return git.Source{URL: f.server.RepoURL(), Signers: f.signers}, nil
 		},
 		Query:        cache.Query{Question: question, Caller: types.NamespacedName{Name: "team"}, Version: fmt.Sprint("keys ", f.signers != nil), Host: "host:80"},
@@ -110,15 +112,42 @@ func (f *fixture) request(commit git.Commit, now *tree.Tree) Request {
 	}
 }
 
+// readBranch reads a preview, as the controller of Repositories does.
+func (f *fixture) readBranch(parent *v1alpha1.Project, of preview.Preview, commit git.Commit) ([]string, error) {
+	from := tree.Origin{Of: parent.Name, Branch: of.Name, Revision: commit.Revision, Author: commit.Author}
+	project, err := f.reader.ReadPreview(tree.FilesOf(commit.Root), f.now.Scope, tree.PreviewOf(parent, of.Project, from), f.before)
+	if err != nil {
+		return nil, err
+	}
+	f.projects = append(f.projects, project)
+	return f.now.ProblemsOf(parent, project), nil
+}
+
+// readout is a Result with the previews that the Repository has then.
+type readout struct {
+	*Result
+	Projects []*tree.Project
+}
+
+// Read decides about the previews of the commit of the last request.
+func (f *fixture) Read(ctx context.Context, q Request) (*readout, error) {
+	f.projects = nil
+	result, err := f.Previews.Read(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &readout{result, f.now.With(append(f.projects, f.now.Kept(f.before, result.Stays)...)).Previews()}, nil
+}
+
 // read reads main with its previews, after the branches were listed again.
-func (f *fixture) read() *Result {
+func (f *fixture) read() *readout {
 	f.t.Helper()
 	commit, err := f.store.Fetch(f.t.Context(), git.Source{URL: f.server.RepoURL()})
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	scope := tree.Scope{Repository: "team", Tenant: "team"}
-	now := f.reader.Read(Files{commit.Root}, scope, f.before)
+	now := f.reader.Read(tree.FilesOf(commit.Root), scope, f.before)
 	q := f.request(commit, now)
 	if _, err := f.Read(f.t.Context(), q); err != nil {
 		f.t.Fatal(err)
@@ -138,7 +167,7 @@ func (f *fixture) read() *Result {
 	return result
 }
 
-func (f *fixture) has(result *Result, want ...string) {
+func (f *fixture) has(result *readout, want ...string) {
 	f.t.Helper()
 	var got []string
 	for _, p := range result.Projects {
@@ -150,7 +179,7 @@ func (f *fixture) has(result *Result, want ...string) {
 }
 
 // said returns what the status says about a branch.
-func said(result *Result, branch string) string {
+func said(result *readout, branch string) string {
 	for _, s := range result.Status {
 		if s.Branch == branch {
 			return s.Message
@@ -234,7 +263,7 @@ func TestTheOrderOfTheProjectsAsksNothingAnew(t *testing.T) {
 			return false
 		}
 	})
-	q := f.request(commit, f.reader.Read(Files{commit.Root}, tree.Scope{Repository: "team", Tenant: "team"}, nil))
+	q := f.request(commit, f.reader.Read(tree.FilesOf(commit.Root), tree.Scope{Repository: "team", Tenant: "team"}, nil))
 	reads := func() {
 		for range 10 {
 			if _, err := f.Read(t.Context(), q); err != nil {
@@ -291,7 +320,6 @@ func TestPreviewsOfAFrozenTenantStay(t *testing.T) {
 		q.Frozen = true
 		if restarted {
 			f.restart()
-			q.Before = nil
 		}
 		result, err := f.Read(t.Context(), q)
 		if err != nil {
@@ -307,7 +335,7 @@ func TestPreviewsOfAFrozenTenantStay(t *testing.T) {
 }
 
 // readAway reads the commit of an earlier tree while the Git host does not answer.
-func (f *fixture) readAway(before *tree.Tree) *Result {
+func (f *fixture) readAway(before *tree.Tree) *readout {
 	f.t.Helper()
 	q := f.request(git.Commit{}, before.With(nil))
 	if _, err := f.Read(f.t.Context(), q); err != nil {
@@ -344,17 +372,15 @@ func TestPreviewsStayWhileTheProjectIsInvalid(t *testing.T) {
 }
 
 // readNone reads a commit without previews: no branch is listed.
-func (f *fixture) readNone() *Result {
+func (f *fixture) readNone() *readout {
 	f.t.Helper()
 	commit, err := f.store.Fetch(f.t.Context(), git.Source{URL: f.server.RepoURL()})
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	f.server.Seen()
-	result, err := f.Read(f.t.Context(), Request{
-		Repository: &v1alpha1.Repository{}, Commit: commit, Before: f.before, Reader: f.reader, Live: f.live,
-		Tree: f.reader.Read(Files{commit.Root}, f.before.Scope, f.before),
-	})
+	f.now = f.reader.Read(tree.FilesOf(commit.Root), f.before.Scope, f.before)
+	result, err := f.Read(f.t.Context(), Request{Repository: &v1alpha1.Repository{}, Commit: commit, Parents: f.now.Parents(), Live: f.live})
 	if err != nil || len(f.server.Seen()) > 0 {
 		f.t.Fatalf("without previews, the branches are listed (%v)", err)
 	}

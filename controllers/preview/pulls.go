@@ -2,7 +2,6 @@ package preview
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
@@ -96,14 +95,4 @@ func (h head) candidate() preview.Branch {
 }
 
 // follows is the branch that the Repository follows.
-func (q *Request) follows() string { return Followed(q.Repository, q.Commit.Revision) }
-
-// Followed is the branch that a Repository follows with a revision; "" if it follows none.
-func Followed(repository *v1alpha1.Repository, revision string) string {
-	branch, _, named := strings.Cut(revision, "@sha1:")
-	ref := repository.Spec.Ref
-	if !named || ref != nil && (ref.Tag != "" || ref.SemVer != "" || ref.Commit != "" || ref.Name != "") {
-		return ""
-	}
-	return branch
-}
+func (q *Request) follows() string { return preview.Followed(q.Repository, q.Commit.Revision) }

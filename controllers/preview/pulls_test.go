@@ -45,13 +45,13 @@ func (f *pullsFixture) opened(open ...host.PullRequest) { f.open.Store(&open) }
 
 // until reads main again each time that something was answered, and at once at first, until the previews are those wanted and the status says what is
 // wanted, as "<number> <message>".
-func (f *pullsFixture) until(want []string, says ...string) *Result {
+func (f *pullsFixture) until(want []string, says ...string) *readout {
 	f.t.Helper()
 	commit, err := f.store.Fetch(f.t.Context(), git.Source{URL: f.server.RepoURL()})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	now := f.reader.Read(Files{commit.Root}, tree.Scope{Repository: "team", Tenant: "team"}, f.before)
+	now := f.reader.Read(tree.FilesOf(commit.Root), tree.Scope{Repository: "team", Tenant: "team"}, f.before)
 	q := f.request(commit, now)
 	deadline := time.After(30 * time.Second)
 	for {
@@ -123,9 +123,9 @@ func TestOnlySomePullRequestsHaveAPreview(t *testing.T) {
 	}
 	f.repo.Git("branch", "old", "main")
 	f.opened(pull(3, "c"), pull(20, "b"), pull(100, "a"), pull(4, "old"))
-	f.until([]string{"shop-pr-3", "shop-pr-20"}, "3 ", "4 its branch is not", "20 ", "100 there are 2 previews")
+	f.until([]string{"shop-pr-20", "shop-pr-3"}, "3 ", "4 its branch is not", "20 ", "100 there are 2 previews")
 	f.repo.Git("push", "--quiet", "origin", "old")
-	f.until([]string{"shop-pr-3", "shop-pr-20"}, "3 ", "4 the branch has no commits of its own", "20 ", "100 there are 2 previews")
+	f.until([]string{"shop-pr-20", "shop-pr-3"}, "3 ", "4 the branch has no commits of its own", "20 ", "100 there are 2 previews")
 }
 
 func TestPreviewsStayWhileThePullRequestsAreNotKnown(t *testing.T) {
@@ -166,7 +166,7 @@ func TestPreviewsOfPullRequestsStayWhileTheBranchesAreNotKnown(t *testing.T) {
 		}
 	})
 	q := f.request(git.Commit{Revision: "main@sha1:1", Hash: "1"}, before.With(nil))
-	q.Before = before
+	f.before = before
 	for range 2 { // The Git host answers first about the pull requests, then about the branches.
 		if _, err := f.Read(t.Context(), q); err != nil {
 			t.Fatal(err)

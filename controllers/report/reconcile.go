@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/declared"
+	"github.com/kubeop/kubeop/controllers/declaredby"
 	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/gitops/host"
@@ -89,7 +89,7 @@ type declarations struct {
 
 // objects returns what the repository declares.
 func (r *Reporter) objects(ctx context.Context, name string) (*declarations, error) {
-	of := client.MatchingFields{declared.ByRepository: name}
+	of := client.MatchingFields{declaredby.Index: name}
 	tenants, projects, apps := &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}, &v1alpha1.AppList{}
 	for _, list := range []client.ObjectList{tenants, projects, apps} {
 		if err := r.Reader.List(ctx, list, of, client.UnsafeDisableDeepCopy); err != nil {

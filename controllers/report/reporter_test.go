@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/declared"
+	"github.com/kubeop/kubeop/controllers/declaredby"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	gitreport "github.com/kubeop/kubeop/gitops/report"
@@ -76,7 +76,7 @@ func newBed(t *testing.T) *bed {
 	}
 	build := fake.NewClientBuilder().WithScheme(scheme)
 	for _, o := range []client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
-		build.WithIndex(o, declared.ByRepository, func(o client.Object) []string { return []string{o.GetLabels()[v1alpha1.RepositoryLabel]} })
+		build.WithIndex(o, declaredby.Index, declaredby.Repository)
 	}
 	b.kube = build.Build()
 	b.start()

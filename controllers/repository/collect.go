@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/declared"
+	"github.com/kubeop/kubeop/controllers/declaredby"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
@@ -278,7 +279,7 @@ func (r *Reconciler) declaredBy(ctx context.Context, name string) (map[identity.
 			there[ref] = o.GetAnnotations()[v1alpha1.TreeAnnotation]
 		}
 	}
-	of := client.MatchingFields{byRepository: name}
+	of := client.MatchingFields{declaredby.Index: name}
 	lists := []client.ObjectList{&v1alpha1.PolicyList{}, &v1alpha1.RegistryList{}, &v1alpha1.PriceListList{}, &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}, &v1alpha1.AppList{}}
 	for _, list := range lists {
 		if err := r.Client.List(ctx, list, of, client.UnsafeDisableDeepCopy); err != nil {

@@ -31,7 +31,7 @@ const (
 // compare builds the object that a folder declares and compares it with the one in the cache.
 func (r *Reconciler) compare(ctx context.Context, s *scope, n tree.Node) (client.Object, state, error) {
 	o := s.progress.tree.Object(n, s.commit.Revision)
-	declared.NameAuthor(o, s.author(n.Ref()))
+	declared.NameAuthor(o, s.origin(n.Ref()).Author)
 	live := o.DeepCopyObject().(client.Object)
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o), live)
 	switch {

@@ -30,6 +30,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/declared"
+	"github.com/kubeop/kubeop/controllers/declaredby"
 	"github.com/kubeop/kubeop/controllers/repository/queue"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
@@ -126,9 +127,8 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 	c := &cluster{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
 	build := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields().
 		WithRESTMapper(watchtest.Mapper(scheme, "Namespace Tenant Repository Policy")).WithTypeConverters(managedfields.NewDeducedTypeConverter())
-	labelled := func(o client.Object) []string { return []string{o.GetLabels()[v1alpha1.RepositoryLabel]} }
 	for _, o := range []client.Object{&v1alpha1.Policy{}, &v1alpha1.Registry{}, &v1alpha1.PriceList{}, &v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
-		build.WithIndex(o, byRepository, labelled)
+		build.WithIndex(o, declaredby.Index, declaredby.Repository)
 	}
 	build.WithIndex(&v1alpha1.Repository{}, bySecret, func(o client.Object) []string { return secretsOf(o.(*v1alpha1.Repository)) })
 	c.api = build.WithInterceptorFuncs(interceptor.Funcs{

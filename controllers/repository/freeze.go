@@ -8,7 +8,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/jitter"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/preview"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/command"
@@ -78,7 +77,7 @@ func (r *Reconciler) review(ctx context.Context, s *scope) (problems string, err
 	if err != nil {
 		return "", err
 	}
-	now := r.Tree.Within(limits).Read(preview.Files{Folder: root}, tree.Scope{Repository: s.repository.Name, Tenant: spec.Tenant, Path: spec.Path}, p.tree)
+	now := r.Tree.Within(limits).Read(tree.FilesOf(root), tree.Scope{Repository: s.repository.Name, Tenant: spec.Tenant, Path: spec.Path}, p.tree)
 	if file, err := now.Unread(); err != nil {
 		return "", step.Fail(v1alpha1.FetchFailedReason, fmt.Errorf("reading %s: %w", file, err))
 	}

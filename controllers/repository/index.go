@@ -7,15 +7,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/declared"
+	"github.com/kubeop/kubeop/controllers/declaredby"
 )
 
-// byRepository is the cache's index of Policies, Registries, PriceLists, Tenants, Projects and Apps by the repository that declares them; bySecret is the index of
-// Repositories by the Secrets that they name.
-const (
-	byRepository = declared.ByRepository
-	bySecret     = "secret"
-)
+// bySecret is the cache's index of Repositories by the Secrets that they name.
+const bySecret = "secret"
 
 // index adds the indexes for the queries of this package to the cache.
 func index(ctx context.Context, indexer client.FieldIndexer) error {
@@ -24,13 +20,7 @@ func index(ctx context.Context, indexer client.FieldIndexer) error {
 		return fmt.Errorf("indexing repositories by their Secrets: %w", err)
 	}
 	for _, o := range []client.Object{&v1alpha1.Policy{}, &v1alpha1.Registry{}, &v1alpha1.PriceList{}, &v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
-		err := indexer.IndexField(ctx, o, byRepository, func(o client.Object) []string {
-			if name := o.GetLabels()[v1alpha1.RepositoryLabel]; name != "" {
-				return []string{name}
-			}
-			return nil
-		})
-		if err != nil {
+		if err := indexer.IndexField(ctx, o, declaredby.Index, declaredby.Repository); err != nil {
 			return fmt.Errorf("indexing what repositories declare: %w", err)
 		}
 	}

@@ -1,19 +1,14 @@
 package repository
 
-import "github.com/kubeop/kubeop/gitops/identity"
+import (
+	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/tree"
+)
 
-// revision returns the commit that declares an object: of a preview's object, that of the branch.
-func (s *scope) revision(ref identity.Ref) string {
+// origin returns the commit that declares an object: of a preview's object, that of the branch.
+func (s *scope) origin(ref identity.Ref) tree.Origin {
 	if from := s.found.OriginOf(ref); from != nil {
-		return from.Revision
+		return *from
 	}
-	return s.commit.Revision
-}
-
-// author returns the author of that commit.
-func (s *scope) author(ref identity.Ref) string {
-	if from := s.found.OriginOf(ref); from != nil {
-		return from.Author
-	}
-	return s.commit.Author
+	return tree.Origin{Revision: s.commit.Revision, Author: s.commit.Author}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/gitops/host"
 	"github.com/kubeop/kubeop/gitops/identity"
+	gitpreview "github.com/kubeop/kubeop/gitops/preview"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -26,9 +27,23 @@ func (r *Reconciler) addPreviews(ctx context.Context, s *scope, now *tree.Tree) 
 	if err != nil {
 		return err
 	}
-	repository := s.repository.DeepCopy()
+	repository, before := s.repository.DeepCopy(), s.progress.tree
+	var read []*tree.Project
 	result, err := r.Previews.Read(ctx, preview.Request{
-		Repository: repository, Commit: s.commit, Tree: now, Before: s.progress.tree, Frozen: tenant.Spec.Frozen, Reader: r.Tree.Within(now.Limits),
+		Repository: repository, Commit: s.commit, Parents: now.Parents(), Frozen: tenant.Spec.Frozen,
+		Read: func(parent *v1alpha1.Project, of gitpreview.Preview, commit git.Commit) ([]string, error) {
+			root, err := commit.Root.Sub(pathOf(repository.Spec.Path))
+			if err != nil {
+				return nil, fmt.Errorf("spec.path: %w", err)
+			}
+			from := tree.Origin{Of: parent.Name, Branch: of.Name, Revision: commit.Revision, Author: commit.Author}
+			project, err := r.Tree.Within(now.Limits).ReadPreview(tree.FilesOf(root), now.Scope, tree.PreviewOf(parent, of.Project, from), before)
+			if err != nil {
+				return nil, err
+			}
+			read = append(read, project)
+			return now.ProblemsOf(parent, project), nil
+		},
 		Live: r.Client, Query: r.query(repository, s.every), Store: r.Git,
 		Source:       func(ctx context.Context) (git.Source, error) { return r.SignedSource(ctx, repository) },
 		PullRequests: func(ctx context.Context) ([]host.PullRequest, error) { return r.pullRequests(ctx, repository) },
@@ -36,7 +51,7 @@ func (r *Reconciler) addPreviews(ctx context.Context, s *scope, now *tree.Tree) 
 	if err != nil {
 		return err
 	}
-	s.previews, s.found = *result, now.With(result.Projects)
+	s.previews, s.found = *result, now.With(append(read, now.Kept(before, result.Stays)...))
 	return nil
 }
 

@@ -90,7 +90,7 @@ func TestAnObjectOfAPreviewIsOfItsBranch(t *testing.T) {
 	s := k.scope(both)
 	s.commit.Author = "Ann"
 	for path, want := range map[string]string{"acme/shop/web": "main@sha1:2 Ann", "acme/shop-pr-x/web": "x@sha1:1 Bob"} {
-		if got := s.revision(ref(path)) + " " + s.author(ref(path)); got != want {
+		if got := s.origin(ref(path)).Revision + " " + s.origin(ref(path)).Author; got != want {
 			t.Errorf("%s is of %s, want %s", path, got, want)
 		}
 	}

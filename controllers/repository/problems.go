@@ -62,13 +62,13 @@ func (r *Reconciler) reportRefusals(s *scope) {
 	add := func(p tree.Problem) bool {
 		unit := refusal.Unit{Kind: p.Of.Kind(), ObjectKey: p.Of.Key()}
 		if _, known := refused[unit]; !known && p.Of.Project != "" {
-			refused[unit] = refusal.Refusal{Revision: s.revision(p.Of), Place: p.Place(), Problem: p.Why}
+			refused[unit] = refusal.Refusal{Revision: s.origin(p.Of).Revision, Place: p.Place(), Problem: p.Why}
 		}
 		return true
 	}
 	s.found.All(add)
 	for _, preview := range s.found.Previews() {
-		for _, p := range preview.PreviewProblems() {
+		for _, p := range preview.AllProblems() {
 			add(p)
 		}
 	}

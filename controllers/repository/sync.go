@@ -13,7 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/declared"
-	"github.com/kubeop/kubeop/controllers/preview"
+	"github.com/kubeop/kubeop/controllers/declaredby"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
@@ -43,7 +43,7 @@ func (r *Reconciler) sync(ctx context.Context, s *scope) error {
 		return pathError(fmt.Errorf("spec.path: %w", err))
 	}
 	s.progress = r.records.begin(s.repository.UID, s.repository.Name)
-	if err := r.read(ctx, s, preview.Files{Folder: root}); err != nil {
+	if err := r.read(ctx, s, tree.FilesOf(root)); err != nil {
 		return err
 	}
 	if !s.found.Usable() {
@@ -190,7 +190,7 @@ func (r *Reconciler) appsBefore(ctx context.Context, s *scope, first bool) (map[
 		return before, nil
 	}
 	apps := &v1alpha1.AppList{}
-	if err := r.Client.List(ctx, apps, client.MatchingFields{byRepository: s.repository.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, apps, client.MatchingFields{declaredby.Index: s.repository.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("counting the apps of repository %s: %w", s.repository.Name, err)
 	}
 	for i := range apps.Items {

@@ -51,6 +51,16 @@ func Matches(pattern, branch string) bool {
 	return ok && err == nil
 }
 
+// Followed is the branch that a Repository follows with a revision; "" if it follows none.
+func Followed(repository *v1alpha1.Repository, revision string) string {
+	branch, _, named := strings.Cut(revision, "@sha1:")
+	ref := repository.Spec.Ref
+	if !named || ref != nil && (ref.Tag != "" || ref.SemVer != "" || ref.Commit != "" || ref.Name != "") {
+		return ""
+	}
+	return branch
+}
+
 // Number is the project of a pull request.
 func Number(project string, pullRequest int64) string {
 	return project + infix + strconv.FormatInt(pullRequest, 10)

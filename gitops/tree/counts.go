@@ -72,7 +72,7 @@ func (p *Project) count() {
 		}
 	}
 	if p.origin != nil {
-		p.counts.Problems = 0 // What is wrong with a branch is reported beside the commit, see PreviewProblems.
+		p.counts.Problems = 0 // What is wrong with a branch is reported beside the commit, see AllProblems.
 	}
 }
 

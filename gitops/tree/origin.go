@@ -19,8 +19,6 @@ type Preview struct {
 	Adapt func(*v1alpha1.App)
 	// Settings identify what Adapt does.
 	Settings string
-	// Share divides the limit of the tenant's files: the preview may have this part of it, as 1/Share.
-	Share int64
 }
 
 // Origin is where the objects of a preview come from: the project whose folder is read, the branch, and its commit as "branch@sha1:<commit>"
@@ -39,39 +37,6 @@ func (v *Preview) suffix() string {
 
 // DigestSeparator ends the Git hash in the digest of a preview's app, as TreeAnnotation has it.
 const DigestSeparator = "+"
-
-func (p *Project) unread() (failed error) {
-	p.problemsOf(func(problem Problem) bool {
-		failed = problem.Err
-		return failed == nil
-	})
-	return failed
-}
-
-// problemsOf calls f with every problem of a project, until f returns false.
-func (p *Project) problemsOf(f func(Problem) bool) {
-	for _, list := range append([][]Problem{p.problems, p.Strays}, appProblems(p.Apps)...) {
-		if slices.ContainsFunc(list, func(problem Problem) bool { return !f(problem) }) {
-			return
-		}
-	}
-}
-
-func appProblems(apps []*App) (all [][]Problem) {
-	for _, app := range apps {
-		all = append(all, app.problems)
-	}
-	return all
-}
-
-// PreviewProblems returns what is wrong with a preview.
-func (p *Project) PreviewProblems() (all []Problem) {
-	p.problemsOf(func(problem Problem) bool {
-		all = append(all, problem)
-		return true
-	})
-	return all
-}
 
 // With returns the tree of a tenant's own repository with these previews instead of those it has. A declared project of the same name wins.
 // It returns t itself if it has exactly these previews.

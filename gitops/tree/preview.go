@@ -5,11 +5,23 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/layout"
+	"github.com/kubeop/kubeop/gitops/preview"
 )
+
+// share is the part of the tenant's limit of files that one preview may have, as 1/share.
+const share = 4
+
+// PreviewOf is what a branch declares as the preview of a project.
+func PreviewOf(parent *v1alpha1.Project, name string, from Origin) Preview {
+	host := parent.Spec.Previews.Host
+	adapt := func(app *v1alpha1.App) { preview.Adapt(app, parent.Name, name, host) }
+	return Preview{Project: preview.Object(parent, name), Origin: from, Adapt: adapt, Settings: host}
+}
 
 // ReadPreview reads the project's folder in the files of the branch. before may have the preview, of an earlier commit of the branch.
 // project.yaml of the branch is not read. Every problem names the branch, and none is about another project. The error is one of the store:
@@ -19,7 +31,7 @@ func (r *Reader) ReadPreview(files Files, scope Scope, v Preview, before *Tree) 
 		before = &Tree{}
 	}
 	p := &pass{kinds: r.kinds, limits: r.Limits, root: files, files: files, scope: scope, preview: &v, accepted: before.accepted}
-	p.limits.TreeBytes /= max(v.Share, 1)
+	p.limits.TreeBytes /= share
 	tenant := &Tenant{node: node{ref: identity.Ref{Tenant: scope.Tenant}}, implicit: true}
 	p.budget = p.budgetOf(tenant)
 	n := node{ref: identity.Ref{Tenant: scope.Tenant, Project: v.Project.Name}, dir: layout.Join(layout.ProjectsFolder, v.Of), origin: &v.Origin}
@@ -27,12 +39,9 @@ func (r *Reader) ReadPreview(files Files, scope Scope, v Preview, before *Tree) 
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", n.dir, err)
 	}
-	was := find(before.Tenants, scope.Tenant)
-	var last *Project
-	if was != nil {
-		if last = find(was.Projects, v.Project.Name); last != nil && last.origin == nil {
-			last = nil
-		}
+	last := find(before.ProjectsOf(scope.Tenant), v.Project.Name)
+	if last != nil && last.origin == nil {
+		last = nil
 	}
 	if err := n.declare(v.Project); err != nil {
 		return nil, err
@@ -47,8 +56,10 @@ func (r *Reader) ReadPreview(files Files, scope Scope, v Preview, before *Tree) 
 	p.refuseCycles(tenant)
 	project = tenant.Projects[0]
 	project.count()
-	if project.incomplete() {
-		return nil, project.unread()
+	for _, problem := range project.AllProblems() {
+		if problem.Err != nil {
+			return nil, problem.Err
+		}
 	}
 	return project, nil
 }
@@ -101,4 +112,29 @@ func (t *Tree) Parents() map[string]*v1alpha1.Project {
 		}
 	}
 	return all
+}
+
+// ProblemsOf says what is wrong with a preview of a project: with the files of its branch, and with its hosts. t is a tree of the same repository.
+func (t *Tree) ProblemsOf(parent *v1alpha1.Project, project *Project) (all []string) {
+	for _, problem := range project.AllProblems() {
+		all = append(all, problem.String())
+	}
+	var apps []*v1alpha1.App
+	for _, app := range project.Apps {
+		if app.Declared() {
+			apps = append(apps, t.Object(app, "").(*v1alpha1.App))
+		}
+	}
+	if shared := preview.SharedHost(parent.Spec.Previews.Host, apps); shared != "" {
+		all = append(all, shared)
+	}
+	return all
+}
+
+// Kept returns the previews of an earlier tree of the same repository that stay; before may be nil.
+func (t *Tree) Kept(before *Tree, stays func(of, name string) bool) []*Project {
+	if before == nil || before.Scope != t.Scope {
+		return nil
+	}
+	return slices.DeleteFunc(before.Previews(), func(p *Project) bool { return !stays(p.origin.Of, p.ref.Project) })
 }

@@ -37,7 +37,7 @@ func previewOf(branch, settings string) Preview {
 	return Preview{
 		Project: &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "shop-pr-" + branch}},
 		Origin:  Origin{Of: "shop", Branch: "feature/" + branch, Revision: "feature/" + branch + "@sha1:1", Author: "Ann"},
-		Adapt:   func(app *v1alpha1.App) { app.Spec.Suspend = settings == "suspended" }, Settings: settings, Share: 4,
+		Adapt:   func(app *v1alpha1.App) { app.Spec.Suspend = settings == "suspended" }, Settings: settings,
 	}
 }
 
@@ -94,7 +94,7 @@ func TestABranchCostsOnlyItsPreview(t *testing.T) {
 	}), previewOf("a", ""), nil)
 	both := main.With([]*Project{bad})
 	both.All(func(p Problem) bool { t.Errorf("the commit has the problem %s", p); return true })
-	problems := bad.PreviewProblems()
+	problems := bad.AllProblems()
 	if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), "projects/shop/apps/web/app.yaml:7:3: in branch feature/a: ") {
 		t.Errorf("the problems are %v", problems)
 	}
@@ -117,7 +117,7 @@ func TestABranchSpendsOnlyItsShareOfTheLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := project.PreviewProblems(); len(p) == 0 || !strings.Contains(p[0].Why, "in branch feature/a: ") || !strings.Contains(p[0].Why, "of tenant team take too much: ") || !strings.Contains(p[0].Why, "10000") {
+	if p := project.AllProblems(); len(p) == 0 || !strings.Contains(p[0].Why, "in branch feature/a: ") || !strings.Contains(p[0].Why, "of tenant team take too much: ") || !strings.Contains(p[0].Why, "10000") {
 		t.Errorf("the problems are %v", p)
 	}
 	if both := fresh(mainFiles(), ofTeam).With([]*Project{project}); both.Tenants[0].Unknown || !both.Covers(identity.Ref{Tenant: "team", Project: "gone"}) {
@@ -139,7 +139,7 @@ func TestABranchIsReadAgainAfterItsLimitChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := project.PreviewProblems(); (len(p) == 0) != step.allowed {
+		if p := project.AllProblems(); (len(p) == 0) != step.allowed {
 			t.Errorf("with %d bytes the problems are %v", step.reader.Limits.TreeBytes, p)
 		}
 		before = step.reader.Read(main, ofTeam, before).With([]*Project{project})

@@ -69,7 +69,7 @@ func TestOfManyMisplacedFilesSomeAreReported(t *testing.T) {
 func TestStrayFilesOfAPreviewAreReportedWithItsBranch(t *testing.T) {
 	got := readPreview(t, shopFiles("projects/shop/dns/www.yaml", "projects/shop/foo.yaml"), previewOf("a", ""), nil)
 	var files []string
-	for _, p := range got.PreviewProblems() {
+	for _, p := range got.AllProblems() {
 		if !strings.HasPrefix(p.Why, "in branch feature/a: ") {
 			t.Errorf("%s", p)
 		}

@@ -27,6 +27,25 @@ type Files interface {
 	Sub(path string) (Files, error)
 }
 
+// FilesOf returns the files of a commit, whose root folder has the methods of Files.
+func FilesOf[F folder[F]](root F) Files { return files[F]{root} }
+
+type folder[F any] interface {
+	fs.ReadDirFS
+	fs.ReadFileFS
+	fs.StatFS
+	Digest(path string) (string, error)
+	Sub(path string) (F, error)
+}
+
+type files[F folder[F]] struct{ folder[F] }
+
+// Sub implements Files.
+func (f files[F]) Sub(path string) (Files, error) {
+	sub, err := f.folder.Sub(path)
+	return files[F]{sub}, err
+}
+
 // Scope is the repository that is read, and the tenant that it declares.
 type Scope struct {
 	// Repository is the name of the Repository object.
@@ -161,12 +180,7 @@ func (p Problem) String() string { return p.Place() + ": " + p.Why + " [" + stri
 // All calls f with every problem, folder by folder, until f returns false. Folders without problems are skipped.
 func (t *Tree) All(f func(Problem) bool) {
 	all := func(lists ...[]Problem) bool {
-		for _, list := range lists {
-			if slices.ContainsFunc(list, func(p Problem) bool { return !f(p) }) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(slices.Concat(lists...), func(p Problem) bool { return !f(p) })
 	}
 	if t.counts.Problems == 0 || !all(t.Problems, t.Strays) {
 		return
@@ -188,19 +202,20 @@ func (t *Tenant) all(all func(...[]Problem) bool) bool {
 		return false
 	}
 	for _, project := range t.Projects {
-		if project.counts.Problems == 0 {
-			continue
-		}
-		if !all(project.problems, project.Strays) {
+		if project.counts.Problems > 0 && !all(project.AllProblems()) {
 			return false
-		}
-		for _, app := range project.Apps {
-			if !all(app.problems) {
-				return false
-			}
 		}
 	}
 	return true
+}
+
+// AllProblems returns what is wrong with the project and its apps.
+func (p *Project) AllProblems() []Problem {
+	all := slices.Concat(p.problems, p.Strays)
+	for _, app := range p.Apps {
+		all = append(all, app.problems...)
+	}
+	return all
 }
 
 // Unread returns the first error of the store; nil if everything could be read.
