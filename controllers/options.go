@@ -17,6 +17,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/blame"
 	"github.com/kubeop/kubeop/controllers/guards"
+	"github.com/kubeop/kubeop/controllers/plan"
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/delivery/kube"
@@ -74,8 +75,10 @@ type Process struct {
 	Drain time.Duration
 }
 
-// Evaluation says where the input of tenants is evaluated.
+// Evaluation says where the input of tenants is evaluated, and what renders Apps for the plans of pull requests.
 type Evaluation struct {
+	// Renderer renders Apps for plans.
+	Renderer plan.NewRenderer
 	// Evaluate evaluates the input of tenants in a separate process. Trials and BuildTrials record which charts and which manifests
 	// exceeded a limit; see release.Options and build.Builder.
 	Evaluate            func(ctx context.Context, c apart.Call) ([]byte, error)

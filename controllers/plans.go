@@ -49,7 +49,7 @@ func (s *shared) planner() *plan.Planner {
 	return &plan.Planner{
 		Client: s.mgr.GetClient(), Direct: s.direct, Limits: s.limits.usual, Kinds: s.kinds.List, Clock: s.clock,
 		Connect: func(_ context.Context, folders plan.Folders) (*plan.Connection, error) {
-			return &plan.Connection{Renderer: plan.NewRenderer(e, folders), Itself: true}, nil
+			return &plan.Connection{Renderer: s.Renderer(e, folders), Itself: true}, nil
 		},
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/plan"
+	"github.com/kubeop/kubeop/controllers/plan/render"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
@@ -214,7 +215,7 @@ func (n *team) planPreview(branch, as string) *plan.Plan {
 			if err != nil {
 				return nil, err
 			}
-			return &plan.Connection{Renderer: plan.NewRenderer(local, folders), Itself: true}, nil
+			return &plan.Connection{Renderer: render.New(local, folders), Itself: true}, nil
 		},
 	}
 	made, err := planner.PlanPreview(n.t.Context(), repository, plan.Commit{Revision: commit.Revision, Author: commit.Author, Root: commit.Root, Folder: commit.Folder}, as)

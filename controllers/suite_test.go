@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/plan/render"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/build"
@@ -144,7 +145,7 @@ func startOperator() (*operator, error) {
 			AllowedAddresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, FluxArtifactHosts: []string{"127.0.0.1"},
 			PlainRegistries: []string{images.Listener.Addr().String(), written.Listener.Addr().String()},
 		}}
-	c.Evaluate, c.EvaluateProcesses = evaluates(), 2
+	c.Evaluate, c.EvaluateProcesses, c.Renderer = evaluates(), 2, render.New
 	c.unjudged = func(tenant string) bool { return tenant == "unjudged" }
 	c.BuildTrials = filepath.Join(dir, "built")
 	if c.DigestKey, err = digestkey.Ensure(ctx, o.self, c.Namespace); err != nil {

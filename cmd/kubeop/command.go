@@ -21,6 +21,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/plan"
 	"github.com/kubeop/kubeop/cmd/kubeop/reach"
 	"github.com/kubeop/kubeop/cmd/kubeop/read"
+	"github.com/kubeop/kubeop/controllers/plan/render"
 )
 
 // Groups of commands, as --help shows them.
@@ -79,8 +80,8 @@ Exit codes: 0 for success, 1 for an error, 2 if differences or problems were fou
 	c.AddFlags(root.PersistentFlags())
 	for group, commands := range map[string][]*cobra.Command{
 		"read":    {read.Get(c), read.Describe(c), read.Tree(c), read.Trace(c), read.History(c), read.Blame(c), read.Events(c), read.Logs(c), reach.Net(c), cost.Command(c)},
-		"offline": {offline.Validate(c), offline.Init(c), offline.Create(c), offline.Set(c), offline.Add(c), offline.Delete(c), offline.Schema(c), offline.Explain(c), migrate.Import(c, offline.Problems)},
-		"plan":    {plan.Command(c), plan.Diff(c)},
+		"offline": {offline.Validate(c, render.New), offline.Init(c), offline.Create(c), offline.Set(c), offline.Add(c), offline.Delete(c), offline.Schema(c), offline.Explain(c), migrate.Import(c, offline.Problems)},
+		"plan":    {plan.Command(c, render.New), plan.Diff(c, render.New)},
 		"act":     {act.Reconcile(c), act.Force(c), act.Reset(c), act.Suspend(c), act.Resume(c), act.Confirm(c), act.Rollback(c), act.Wait(c)},
 		"other":   {kubeconfig.Write(c), kubeconfig.Token(c), versionCommand(c)},
 	} {

@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/kubeop/kubeop/controllers"
+	"github.com/kubeop/kubeop/controllers/plan/render"
 	"github.com/kubeop/kubeop/delivery/apart"
 	"github.com/kubeop/kubeop/delivery/build"
 	"github.com/kubeop/kubeop/delivery/fair"
@@ -52,7 +53,7 @@ func evaluation(c *config.Operator) (controllers.Evaluation, error) {
 	// Inputs that exceeded a limit are tried again under different limits.
 	under := fmt.Sprintf("%dMiB-%s-%s", c.EvaluateMemoryMiB, c.EvaluateCPU, c.EvaluateTimeout)
 	return controllers.Evaluation{
-		Sandbox: pool, EvaluateProcesses: c.EvaluateProcesses,
+		Renderer: render.New, Sandbox: pool, EvaluateProcesses: c.EvaluateProcesses,
 		Trials: filepath.Join(c.DataDir, "evaluated", under), BuildTrials: filepath.Join(c.DataDir, "built", under),
 		Evaluate: func(ctx context.Context, call apart.Call) ([]byte, error) {
 			usage := &sandbox.Usage{}

@@ -13,14 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/app"
 	"github.com/kubeop/kubeop/controllers/app/project"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/differ"
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/policy"
-	"github.com/kubeop/kubeop/delivery/release"
 	"github.com/kubeop/kubeop/delivery/render/workload"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/lines"
@@ -30,9 +28,7 @@ import (
 type delivery struct {
 	app  *v1alpha1.App
 	at   project.Place
-	made *app.Preview
-	// release is what a Helm App releases.
-	release *release.Preview
+	made *Rendered
 	// file is the path of app.yaml in files, which are those of the commit.
 	file  string
 	files fs.FS
@@ -43,18 +39,7 @@ type delivery struct {
 
 // render renders an App.
 func (k *cluster) render(ctx context.Context, d *delivery) {
-	d.made, d.release, d.err = k.Render(ctx, d.app, d.at)
-}
-
-// objects are the objects that the App declares.
-func (d *delivery) objects() []*unstructured.Unstructured {
-	if d.release != nil {
-		return d.release.After
-	}
-	if d.made == nil {
-		return nil
-	}
-	return d.made.Objects
+	d.made, d.err = k.Render(ctx, d.app, d.at)
 }
 
 // siblings knows which Apps declare which objects.
@@ -70,7 +55,7 @@ func siblingsOf(of *comparison, changed []*delivery) (*siblings, error) {
 	for _, d := range changed {
 		ref, _ := identity.Of(d.app)
 		planned[ref] = true
-		for _, o := range d.objects() {
+		for _, o := range d.made.Declared() {
 			s.declared[inventory.IDOf(o)] = pathOf(d.app)
 		}
 	}
@@ -110,7 +95,7 @@ func (k *cluster) report(ctx context.Context, d *delivery, others *siblings) App
 	err := d.err
 	if err == nil {
 		switch {
-		case d.release != nil:
+		case d.made.Release != nil:
 			out.Changes = k.released(ctx, d)
 		default:
 			out.Changes, err = k.applied(ctx, d, others)
@@ -264,7 +249,7 @@ func (r *recorder) changes(d *delivery) []Change {
 
 // released compares the next revision of a release with the deployed one.
 func (k *cluster) released(ctx context.Context, d *delivery) []Change {
-	before, after := byID(d.release.Before), byID(d.release.After)
+	before, after := byID(d.made.Release.Before), byID(d.made.Release.After)
 	changes := differences(before, after, d.app.Namespace, d.made.Mask)
 	for i := range changes {
 		c := &changes[i]
@@ -277,7 +262,7 @@ func (k *cluster) released(ctx context.Context, d *delivery) []Change {
 			c.Action, c.Why = Keep, "the chart keeps it"
 		}
 	}
-	for _, hook := range d.release.Hooks {
+	for _, hook := range d.made.Release.Hooks {
 		changes = append(changes, Change{Action: Run, Object: nameOf(inventory.IDOf(hook), d.app.Namespace), Why: "hook " + hook.GetAnnotations()["helm.sh/hook"]})
 	}
 	return changes

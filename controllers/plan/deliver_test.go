@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/app"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/delivery/release"
@@ -30,7 +29,7 @@ func secretive() *delivery {
 	of := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	s := (&subject.Subjects{}).New(of)
 	s.Hide(password)
-	return &delivery{app: of, made: &app.Preview{Subject: s}}
+	return &delivery{app: of, made: &Rendered{Subject: s}}
 }
 
 // TestAPlanShowsNoSecretValue: it may become a comment on a pull request.
@@ -46,7 +45,7 @@ func TestAPlanShowsNoSecretValue(t *testing.T) {
 	released.at.Client = interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return denied },
 	})
-	released.release = &release.Preview{
+	released.made.Release = &release.Preview{
 		Before: []*unstructured.Unstructured{settings("old", map[string]any{"a": password})},
 		After:  []*unstructured.Unstructured{settings("old", map[string]any{"a": "no " + password}), settings("new", map[string]any{"a": password})},
 	}
@@ -75,7 +74,7 @@ func TestTheChangesOfARevisionLeaveOutWhatIsEqualOrKept(t *testing.T) {
 	hook.SetAnnotations(map[string]string{"helm.sh/hook": "pre-upgrade"})
 	elsewhere := settings("far", nil)
 	elsewhere.SetNamespace("other")
-	d.release = &release.Preview{
+	d.made.Release = &release.Preview{
 		Before: []*unstructured.Unstructured{kept, same, settings("gone", nil), settings("changed", map[string]any{"a": "1"})},
 		After:  []*unstructured.Unstructured{same.DeepCopy(), settings("changed", map[string]any{"a": "2"}), settings("new", nil), elsewhere},
 		Hooks:  []*unstructured.Unstructured{hook},

@@ -76,7 +76,7 @@ func shareHosts(all []*delivery) {
 	for _, d := range inTurn {
 		if d.err == nil {
 			ref, _ := identity.Of(d.app)
-			d.err = hosts.Add(ref, HostsOf(d.objects()))
+			d.err = hosts.Add(ref, HostsOf(d.made.Declared()))
 		}
 	}
 }

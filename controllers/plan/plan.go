@@ -91,7 +91,7 @@ func (p *Planner) Between(ctx context.Context, repository *v1alpha1.Repository, 
 		}
 	}
 	before, after := sides[0], sides[1]
-	changes := differences(byID(before.objects()), byID(after.objects()), after.app.Namespace, func(s string) string {
+	changes := differences(byID(before.made.Declared()), byID(after.made.Declared()), after.app.Namespace, func(s string) string {
 		return before.made.Mask(after.made.Mask(s))
 	})
 	return App{App: ref.Path(), Source: after.made.Revision, Changes: changes}, nil

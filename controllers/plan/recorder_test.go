@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
-	"github.com/kubeop/kubeop/controllers/app"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 )
 
@@ -86,7 +85,7 @@ func (r *tried) apply(o *unstructured.Unstructured) error {
 func (r *tried) wantChanges(want ...Change) {
 	r.t.Helper()
 	of := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
-	got := r.changes(&delivery{app: of, made: &app.Preview{Subject: (&subject.Subjects{}).New(of)}})
+	got := r.changes(&delivery{app: of, made: &Rendered{Subject: (&subject.Subjects{}).New(of)}})
 	sortChanges(got)
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Change{})); diff != "" {
 		r.t.Errorf("changes (-want +got):\n%s", diff)

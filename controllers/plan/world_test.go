@@ -160,6 +160,12 @@ func (w *world) commit(revision string) Commit {
 	}}
 }
 
+// newRenderer is render.New, which imports this package, so that UseRenderer sets it from outside.
+var newRenderer NewRenderer
+
+// UseRenderer sets what renders the Apps in the tests of this package.
+func UseRenderer(n NewRenderer) { newRenderer = n }
+
 // start makes the Planner, once everything is there.
 func (w *world) start() (*Planner, *v1alpha1.Repository) {
 	w.t.Helper()
@@ -178,7 +184,7 @@ func (w *world) start() (*Planner, *v1alpha1.Repository) {
 			if err != nil {
 				return nil, err
 			}
-			return &Connection{Renderer: NewRenderer(local, folders), Itself: w.itself}, nil
+			return &Connection{Renderer: newRenderer(local, folders), Itself: w.itself}, nil
 		},
 	}
 	return p, &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.RepositorySpec{Tenant: "acme"}}

@@ -21,6 +21,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
+	"github.com/kubeop/kubeop/controllers/plan/render"
 	"github.com/kubeop/kubeop/docs"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -154,7 +155,7 @@ func codesOf(t *testing.T, root string) (codes []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &validate{Call: call.New(genericiooptions.NewTestIOStreamsDiscard(), clocktesting.NewFakeClock(time.Now())), reader: reader, renders: true}
+	v := &validate{Call: call.New(genericiooptions.NewTestIOStreamsDiscard(), clocktesting.NewFakeClock(time.Now())), reader: reader, renders: true, renderer: render.New}
 	found, err := v.check(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)

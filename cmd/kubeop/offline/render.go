@@ -61,7 +61,7 @@ const rendersAtOnce = 4
 
 // renderAll renders the apps of a repository against a cluster without objects. It returns what does not render or is not allowed, and how many
 // apps were rendered.
-func renderAll(ctx context.Context, reader *tree.Reader, files fs.FS, t *tree.Tree, known *terms) (problems []tree.Problem, rendered int, err error) {
+func (v *validate) renderAll(ctx context.Context, files fs.FS, t *tree.Tree, known *terms) (problems []tree.Problem, rendered int, err error) {
 	scratch, err := os.MkdirTemp("", "kubeop-validate-")
 	if err != nil {
 		return nil, 0, err
@@ -77,7 +77,7 @@ func renderAll(ctx context.Context, reader *tree.Reader, files fs.FS, t *tree.Tr
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, 0, err
 	}
-	r := &rendering{reader: reader, tree: t, files: files, terms: known, apps: map[tree.Node]delivered{}}
+	r := &rendering{reader: v.reader, tree: t, files: files, terms: known, apps: map[tree.Node]delivered{}}
 	if r.cluster, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, 0, err
 	}
@@ -89,7 +89,7 @@ func renderAll(ctx context.Context, reader *tree.Reader, files fs.FS, t *tree.Tr
 	if err != nil {
 		return nil, 0, err
 	}
-	r.Renderer = plan.NewRenderer(local, folders)
+	r.Renderer = v.renderer(local, folders)
 	if err := r.all(ctx); err != nil {
 		return nil, 0, err
 	}
@@ -148,7 +148,9 @@ func (r *rendering) one(ctx context.Context, n tree.Node, app *v1alpha1.App) {
 	switch {
 	case err != nil:
 	case local:
-		objects, err = r.Objects(ctx, app, at)
+		var made *plan.Rendered
+		made, err = r.Render(ctx, app, at)
+		objects = made.Declared()
 	default:
 		from, _ := guardrails.SourceOf(&app.Spec)
 		err = policy.Refusal(policy.JudgeSource("App/"+app.Name, from, at.Guardrails))

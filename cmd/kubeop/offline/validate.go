@@ -19,6 +19,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/cmd/kubeop/output"
+	"github.com/kubeop/kubeop/controllers/plan"
 	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/layout"
@@ -30,8 +31,9 @@ type validate struct {
 	*call.Call
 	format output.Format
 	watch  bool
-	// renders: the apps are rendered, too. tenantFile has the settings of the tenant, and policies is a folder in the platform repository.
+	// renders: the apps are rendered, too, by renderer. tenantFile has the settings of the tenant, and policies is a folder in the platform repository.
 	renders              bool
+	renderer             plan.NewRenderer
 	tenantFile, policies string
 	reader               *tree.Reader
 }
@@ -50,9 +52,9 @@ const (
 	junitFormat output.Format = "junit"
 )
 
-// Validate returns the command validate.
-func Validate(c *call.Call) *cobra.Command {
-	v := &validate{Call: c}
+// Validate returns the command validate. renderer renders Apps.
+func Validate(c *call.Call, renderer plan.NewRenderer) *cobra.Command {
+	v := &validate{Call: c, renderer: renderer}
 	command := &cobra.Command{
 		Use:   "validate [DIR]",
 		Short: "Check the files of a repository as the operator does, without a cluster",
@@ -190,7 +192,7 @@ func (v *validate) checkFiles(ctx context.Context, root string, files tree.Files
 	if !v.renders {
 		return found, nil
 	}
-	more, rendered, err := renderAll(ctx, v.reader, files, t, known)
+	more, rendered, err := v.renderAll(ctx, files, t, known)
 	if err != nil {
 		return nil, fmt.Errorf("rendering the apps of %s: %w", root, err)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
+	"github.com/kubeop/kubeop/controllers/plan/render"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/examples"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -74,7 +75,7 @@ func runFor(t *testing.T, tenant string, args ...string) (out, complaint string,
 	streams, _, stdout, stderr := genericiooptions.NewTestIOStreams()
 	c := call.New(streams, clocktesting.NewFakeClock(time.Now()))
 	c.Tenant = tenant
-	command := Validate(c)
+	command := Validate(c, render.New)
 	command.SilenceErrors, command.SilenceUsage = true, true
 	command.SetArgs(args)
 	command.SetOut(io.Discard)
@@ -363,7 +364,7 @@ func TestWatchChecksAgainAfterAChange(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	lines, in := io.Pipe()
 	streams := genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: in, ErrOut: in}
-	command := Validate(call.New(streams, clock))
+	command := Validate(call.New(streams, clock), render.New)
 	command.SetArgs([]string{"--watch", root})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -418,7 +419,7 @@ func TestWatchSaysWhatIsWrongOncePerChange(t *testing.T) {
 	root := write(t, repository(nil))
 	clock := clocktesting.NewFakeClock(time.Now())
 	var out, complaint bytes.Buffer
-	command := Validate(call.New(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &complaint}, clock))
+	command := Validate(call.New(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &complaint}, clock), render.New)
 	command.SetArgs([]string{"--watch", root})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

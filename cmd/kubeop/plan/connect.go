@@ -44,7 +44,7 @@ func (p *command) planner(c client.Client, scratch string) *plan.Planner {
 			if err != nil {
 				return nil, err
 			}
-			return &plan.Connection{Renderer: plan.NewRenderer(local, folders), Itself: itself}, nil
+			return &plan.Connection{Renderer: p.renderer(local, folders), Itself: itself}, nil
 		},
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/kubeop/kubeop/controllers/plan"
 )
 
-// Diff returns the command diff.
-func Diff(c *call.Call) *cobra.Command {
-	p := &command{Call: c}
+// Diff returns the command diff. renderer renders Apps.
+func Diff(c *call.Call, renderer plan.NewRenderer) *cobra.Command {
+	p := &command{Call: c, renderer: renderer}
 	var at string
 	cmd := &cobra.Command{
 		Use:   "diff APP",

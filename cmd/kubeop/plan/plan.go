@@ -18,7 +18,8 @@ import (
 // command is one call of plan or diff.
 type command struct {
 	*call.Call
-	format output.Format
+	renderer plan.NewRenderer
+	format   output.Format
 	// repository is the name of the Repository.
 	repository string
 	// comment is the number of the pull request at host that gets the plan as a comment; 0 for none.
@@ -35,9 +36,9 @@ type command struct {
 // markdown is the format for a comment on a pull request.
 const markdown output.Format = "markdown"
 
-// Command returns the command plan.
-func Command(c *call.Call) *cobra.Command {
-	p := &command{Call: c}
+// Command returns the command plan. renderer renders Apps.
+func Command(c *call.Call, renderer plan.NewRenderer) *cobra.Command {
+	p := &command{Call: c, renderer: renderer}
 	cmd := &cobra.Command{
 		Use:   "plan [DIR|REF]",
 		Short: "Show what a commit would change, before it lands",

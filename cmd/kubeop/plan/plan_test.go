@@ -20,6 +20,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/exit"
 	"github.com/kubeop/kubeop/controllers/plan"
+	"github.com/kubeop/kubeop/controllers/plan/render"
 	"github.com/kubeop/kubeop/internal/testenv/memory"
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
@@ -80,11 +81,11 @@ func (d *clone) answer(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // do runs a command.
-func (d *clone) do(of func(*call.Call) *cobra.Command, args ...string) (string, error) {
+func (d *clone) do(of func(*call.Call, plan.NewRenderer) *cobra.Command, args ...string) (string, error) {
 	streams, _, stdout, _ := genericiooptions.NewTestIOStreams()
 	c := call.New(streams, clocktesting.NewFakeClock(time.Unix(1, 0)))
 	c.Flags.KubeConfig = &d.server.Kubeconfig
-	command := of(c)
+	command := of(c, render.New)
 	command.SilenceErrors, command.SilenceUsage = true, true
 	command.SetArgs(args)
 	command.SetOut(io.Discard)
@@ -93,7 +94,7 @@ func (d *clone) do(of func(*call.Call) *cobra.Command, args ...string) (string, 
 }
 
 // planned runs a command with the format JSON, and reads what it prints.
-func (d *clone) planned(of func(*call.Call) *cobra.Command, args ...string) *plan.Plan {
+func (d *clone) planned(of func(*call.Call, plan.NewRenderer) *cobra.Command, args ...string) *plan.Plan {
 	d.T.Helper()
 	out, err := d.do(of, append(args, "-o", "json")...)
 	made := &plan.Plan{}

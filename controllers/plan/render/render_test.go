@@ -1,4 +1,4 @@
-package plan
+package render
 
 import (
 	"testing"
@@ -12,13 +12,14 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/inputs"
 	"github.com/kubeop/kubeop/controllers/app/project"
+	"github.com/kubeop/kubeop/controllers/plan"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/own"
 )
 
 // TestAnAppIsRenderedAgainstAClusterWithoutObjects, and what is wrong with its files is the error.
 func TestAnAppIsRenderedAgainstAClusterWithoutObjects(t *testing.T) {
-	config, err := Empty()
+	config, err := plan.Empty()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,11 +38,11 @@ func TestAnAppIsRenderedAgainstAClusterWithoutObjects(t *testing.T) {
 		"apps/bad/objects.yaml":  {Data: []byte("kind: ConfigMap\n")},
 	})
 	folders := func(app *v1alpha1.App) (*folder.Folder, error) { return files.Folder("apps/" + app.Name), nil }
-	local, err := Local(t.Context(), config, cluster, t.TempDir())
+	local, err := plan.Local(t.Context(), config, cluster, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := NewRenderer(local, folders)
+	r := newRenderer(local, folders)
 	for name, fails := range map[string]bool{"good": false, "bad": true} {
 		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme-shop", Name: name, UID: "1"}}
 		app.Spec.Type, app.Spec.Raw = v1alpha1.AppRaw, &v1alpha1.RawSource{Path: "."}
@@ -49,12 +50,12 @@ func TestAnAppIsRenderedAgainstAClusterWithoutObjects(t *testing.T) {
 			Owner:     own.Owner{Tenant: "acme", Project: "shop", App: name, Namespace: app.Namespace},
 			Namespace: &metav1.ObjectMeta{Name: app.Namespace}, Tenant: &v1alpha1.Tenant{},
 		}
-		if at.Client, err = r.Clients.As(app.Namespace); err != nil {
+		if at.Client, err = r.clients.As(app.Namespace); err != nil {
 			t.Fatal(err)
 		}
-		made, released, err := r.Render(t.Context(), app, at)
-		if (err != nil) != fails || released != nil {
-			t.Errorf("%s: %v, released %v", name, err, released)
+		made, err := r.render(t.Context(), app, at)
+		if (err != nil) != fails || made.Release != nil {
+			t.Errorf("%s: %v, released %v", name, err, made.Release)
 		}
 		if !fails && (len(made.Objects) != 1 || made.Objects[0].GetName() != "settings") {
 			t.Errorf("%s: made are %v", name, made.Objects)
