@@ -136,6 +136,55 @@ func TestAnObjectThatWaitsKeepsItsEntry(t *testing.T) {
 	}
 }
 
+// TestAnObjectWhoseFieldsCannotBeTakenBackIsNotWritten: a write would leave what somebody changed by hand, and record the object as applied.
+func TestAnObjectWhoseFieldsCannotBeTakenBackIsNotWritten(t *testing.T) {
+	live := &metav1.ObjectMeta{Namespace: "team", Name: "one", Labels: config("one").GetLabels(), ManagedFields: []metav1.ManagedFieldsEntry{{
+		Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:key":{}}}`),
+	}}}
+	c := answering(interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("away")
+		},
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			t.Error("it is written")
+			return nil
+		},
+	})
+	result, err := showing(live).Apply(t.Context(), Set{Client: c, Objects: []*unstructured.Unstructured{config("one")}, Recorded: []v1alpha1.InventoryEntry{configEntry("one", "1")}})
+	if err == nil || !strings.Contains(err.Error(), "ConfigMap/one: changing the owners of its fields: away") {
+		t.Errorf("got %v", err)
+	}
+	if diff := cmp.Diff([]v1alpha1.InventoryEntry{configEntry("one", "")}, result.Entries); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+}
+
+// TestAnObjectIsWrittenWithWhatItKeepsOfTheLiveOne: what can be set only when it is made would be refused, or made anew.
+func TestAnObjectIsWrittenWithWhatItKeepsOfTheLiveOne(t *testing.T) {
+	var written []string
+	c := answering(interceptor.Funcs{Patch: func(_ context.Context, _ client.WithWatch, _ client.Object, p client.Patch, _ ...client.PatchOption) error {
+		o := &unstructured.Unstructured{}
+		data, err := p.Data(nil)
+		if err == nil {
+			err = o.UnmarshalJSON(data)
+		}
+		written = append(written, o.GetName()+" "+o.GetAnnotations()["kept"])
+		return err
+	}})
+	keep := func(o *unstructured.Unstructured, live metav1.Object) *unstructured.Unstructured {
+		o = o.DeepCopy()
+		o.SetAnnotations(map[string]string{"kept": string(live.GetUID())})
+		return o
+	}
+	live := &metav1.ObjectMeta{Namespace: "team", Name: "one", UID: "7", Labels: config("one").GetLabels()}
+	if _, err := showing(live).Apply(t.Context(), Set{Client: c, Objects: []*unstructured.Unstructured{config("one")}, Recorded: []v1alpha1.InventoryEntry{configEntry("one", "1")}, Keep: keep}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"one 7"}, written); diff != "" {
+		t.Errorf("written (-want +got):\n%s", diff)
+	}
+}
+
 func TestARefusalIsKnownByItsStatus(t *testing.T) {
 	uid := metav1.StatusCause{Field: "metadata.uid"}
 	contended := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 409, Reason: metav1.StatusReasonConflict, Details: &metav1.StatusDetails{Kind: "resourcequotas"}}}

@@ -100,6 +100,21 @@ func TestWhoComesWaitsForASliceOfEachTenantAtMost(t *testing.T) {
 	}
 }
 
+// TestARunHasItsWholeSlice: another one that comes just before its end does not shorten it.
+func TestARunHasItsWholeSlice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newRuns(t, 1)
+		first := b.start("alpha", testSlice)
+		time.Sleep(testSlice - time.Nanosecond)
+		b.start("beta", time.Millisecond)
+		b.all.Wait()
+		if d := first(); d != testSlice {
+			t.Errorf("it took %s, want %s", d, testSlice)
+		}
+		b.over(1)
+	})
+}
+
 func TestOneTenantMayHaveAllPlacesWhileNoOtherWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newRuns(t, 2)

@@ -278,6 +278,17 @@ func TestImportRefusesWrongArguments(t *testing.T) {
 	}
 }
 
+// TestAnImportFromABrokenCloneIsRefusedAsGitRefusesIt: without the top of the clone, the paths of apps are unknown.
+func TestAnImportFromABrokenCloneIsRefusedAsGitRefusesIt(t *testing.T) {
+	clone := t.TempDir()
+	if err := os.Mkdir(filepath.Join(clone, ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run(t, "flux", clone, "--tenant", "acme", "--out", t.TempDir()); err == nil || !strings.HasPrefix(err.Error(), "git rev-parse: ") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestReleaseNamesAreThoseOfFlux(t *testing.T) {
 	long := strings.Repeat("a", 60)
 	for _, tc := range [][4]string{
