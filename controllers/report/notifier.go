@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -113,17 +114,18 @@ func (n *Notifier) observe(tenant *v1alpha1.Tenant, states notice.States) *tenan
 	return a
 }
 
-// hurry sends again at once what failed to the receivers with this Secret: it is what most often makes it fail.
-func (n *Notifier) hurry(secret string) {
+// hurry sends again at once what failed to the receivers with this Secret: it is what most often makes it fail. No Tenant is reconciled.
+func (n *Notifier) hurry(_ context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, a := range n.tenants {
 		for name, r := range a.receivers {
-			if r.spec.SecretRef.Name == secret {
+			if r.spec.SecretRef.Name == secret.Name {
 				n.Queue.Hurry(receiverKey(a.uid, name))
 			}
 		}
 	}
+	return nil
 }
 
 // send tells a receiver what it does not know yet.

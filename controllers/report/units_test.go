@@ -507,13 +507,13 @@ func TestWhatFailedIsSentAtOnceWithAnotherSecretOfTheReceiver(t *testing.T) {
 		}
 	}
 	attempted("the news")
-	h.hurry("another")
+	h.hurry(t.Context(), &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "another"}})
 	passes.Step(time.Second)
 	select {
 	case <-attempts:
 		t.Fatal("the Secret of another receiver hurried it")
 	case <-time.After(100 * time.Millisecond):
 	}
-	h.hurry("slack")
+	h.hurry(t.Context(), &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "slack"}})
 	attempted("the Secret changed")
 }

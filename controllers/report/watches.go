@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -13,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -47,11 +45,7 @@ func (n *Notifier) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, optio
 		For(&v1alpha1.Tenant{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.App{}, waking(func(o client.Object) string { return known(o.GetLabels()[v1alpha1.TenantLabel], n.notifies) })).
 		Watches(&v1alpha1.Repository{}, waking(func(o client.Object) string { return known(o.GetName(), n.notifies) })).
-		WatchesRawSource(source.Kind(secrets, credentials.MetadataOnly(), handler.TypedEnqueueRequestsFromMapFunc(
-			func(_ context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
-				n.hurry(secret.Name)
-				return nil
-			}))).
+		WatchesRawSource(source.Kind(secrets, credentials.MetadataOnly(), handler.TypedEnqueueRequestsFromMapFunc(n.hurry))).
 		WithOptions(options).
 		Complete(n)
 }

@@ -358,6 +358,18 @@ func TestASlowIssuerHoldsNoRequestForLong(t *testing.T) {
 	}
 }
 
+// TestARequestGoesOnAsSoonAsTheKeysAreThere: it waits for the issuer, not for the end of the longest wait.
+func TestARequestGoesOnAsSoonAsTheKeysAreThere(t *testing.T) {
+	s := newStage(t)
+	began := time.Now()
+	if _, err := s.verify(s.sign(s.key, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took >= waitTimeout {
+		t.Errorf("it took %s", took)
+	}
+}
+
 func TestOnlyKeysThatVerifyAreUsed(t *testing.T) {
 	s := newStage(t)
 	small, err := rsa.GenerateKey(rand.Reader, 1024)
