@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -96,10 +97,16 @@ func locate(at Place, kind Type) (base *url.URL, name string, err error) {
 	default:
 		return nil, "", failure.New(failure.ErrInvalid, "%s does not say which Git host it is: set type in Git to github, gitlab, gitea (also for Forgejo), bitbucket or bitbucketserver", u.Hostname())
 	}
-	if strings.Count(name, "/") < 1 || kind != GitLab && strings.Count(name, "/") > 1 {
+	parts := strings.Split(name, "/")
+	if len(parts) < 2 || kind != GitLab && len(parts) > 2 || slices.ContainsFunc(parts, isNoSegment) {
 		return nil, "", failure.New(failure.ErrInvalid, "the path %q of the URL is not the owner and the name of a repository", few.Quote(u.Path))
 	}
 	return base, name, nil
+}
+
+// isNoSegment reports whether a part of the name would be more, less or another segment of the path of a request.
+func isNoSegment(part string) bool {
+	return part == "" || part == "." || part == ".." || url.PathEscape(part) != part
 }
 
 // baseOf returns the address of the Git host's pages.
