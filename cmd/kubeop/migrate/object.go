@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,12 +38,12 @@ func nameOf(kind, namespace, name string) string {
 	if namespace != "" {
 		name = namespace + "/" + name
 	}
-	return kind + " " + printable(name)
+	return printable(kind) + " " + printable(name)
 }
 
 // printable quotes a text that is no name, such as one with line breaks.
 func printable(name string) string {
-	if strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return fmt.Sprintf("%q", name)
 	}
 	return name
