@@ -169,9 +169,9 @@ func (n *team) judged(c ruled.Case, prefix string) {
 	})
 }
 
-// TestRulesAboutServicesSpareObjectsWithoutASpec: the rules of all families are in one admission policy, which also judges objects that have no spec. An
+// TestPoliciesOfServicesSpareObjectsWithoutASpec: the rules of all families are in one admission policy, which also judges objects that have no spec. An
 // expression that fails for these would refuse what no rule refuses. It would not do so to who may create Services everywhere, so the account of the project asks.
-func TestRulesAboutServicesSpareObjectsWithoutASpec(t *testing.T) {
+func TestPoliciesOfServicesSpareObjectsWithoutASpec(t *testing.T) {
 	n, bot := limited(t, "specless")
 	const kept = "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, labels: {old.example.org/a: b}}}"
 	config := n.object(n.namespace(), kept)
