@@ -203,14 +203,15 @@ func (c *Client) hookDone(info *resource.Info, timeout time.Duration) error {
 	return hookError(nameOf(info), err, c.inTime(timeout), c.reason(unread(u)))
 }
 
-// hookError formats the error of following a hook. reason comes from Explain; "" for none. Of a hook that failed, it begins with what the hook's status says.
+// hookError formats the error of following a hook. reason comes from Explain; "" for none. The texts are compared only so that the message
+// does not repeat itself.
 func hookError(hook string, err error, timeout, reason string) error {
 	var failed *hookFailed
 	switch isFailed := errors.As(err, &failed); {
-	case isFailed && reason == "":
-		return fmt.Errorf("hook %s %w", hook, failed)
+	case isFailed && strings.HasPrefix(failed.Error(), reason):
+		return fmt.Errorf("hook %s %w", hook, failed) // The reason does not add anything.
 	case isFailed:
-		return fmt.Errorf("hook %s: %s", hook, reason)
+		return fmt.Errorf("hook %s: %s", hook, reason) // The reason begins with the text in the object's status.
 	case !errors.Is(err, errTimeUp):
 		return fmt.Errorf("hook %s: %w", hook, err)
 	case reason != "":
