@@ -160,6 +160,12 @@ func TestTheLongerAProjectIsStoppedTheRarerItIsLookedAt(t *testing.T) {
 func TestAStopWaitsUntilQuotasAreKnown(t *testing.T) {
 	tenant := acme(stopped)
 	b := newFixture(t, tenant)
+	b.fault = func(verb string, _ any, _ string) error {
+		if verb == "list" {
+			return errAway
+		}
+		return nil
+	}
 	b.Watch = watchtest.New(t, b.api)
 	if err := b.stop(t.Context(), b.with(shop(), tenant)); err == nil || b.get(stopQuota(deletedAt)) {
 		t.Errorf("got %v", err)
