@@ -72,7 +72,7 @@ func objects(ctx context.Context) (map[string]string, error) {
 
 func addAll(ctx context.Context, all map[string]string, kind schema.GroupVersionKind) error {
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind)
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List")) // The client takes one "List" off, also that of a kind named PriceList.
 	if err := platform.Client.List(ctx, list); err != nil {
 		return fmt.Errorf("listing %s: %w", kind, err)
 	}
