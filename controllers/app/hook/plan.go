@@ -133,7 +133,10 @@ func (p *Plan) Record(app *v1alpha1.App, done bool) {
 	if !p.planned {
 		return
 	}
-	before := app.Status.Hooks
+	before, running := app.Status.Hooks, app.Status.RunningHook
+	if running != nil && running.Job == p.next() { // A pass that ends before a phase, as that of an unhealthy app, says nothing about the phase's Job.
+		p.running = cmp.Or(p.running, running)
+	}
 	app.Status.Hooks, app.Status.RunningHook = nil, p.running
 	for _, h := range p.runs {
 		result := h.result

@@ -432,6 +432,25 @@ func TestTheStatusNamesHooksUntilTheirJobsAreGone(t *testing.T) {
 	}
 }
 
+// TestTheStatusNamesTheJobOfAPostHookWhileTheAppIsUnhealthy: such a pass ends before the post hooks. A Job of another revision is not named.
+func TestTheStatusNamesTheJobOfAPostHookWhileTheAppIsUnhealthy(t *testing.T) {
+	b := withHooks()
+	b.s.App.Spec.Hooks.Pre = nil
+	post := planned(t, b, "one").next()
+	for job, want := range map[string]bool{post: true, "of-another-revision": false} {
+		b.s.App.Status.RunningHook = &v1alpha1.RunningHook{Job: job}
+		planned(t, b, "one").Record(b.s.App, false)
+		if running := b.s.App.Status.RunningHook; (running != nil) != want {
+			t.Errorf("after a pass without post hooks, with %s as running: %+v", job, running)
+		}
+	}
+	b.s.App.Status.RunningHook = &v1alpha1.RunningHook{Job: post}
+	ended(b, planned(t, b, "one"), v1alpha1.HookSucceeded)
+	if running := b.s.App.Status.RunningHook; running != nil {
+		t.Errorf("after its end: %+v", running)
+	}
+}
+
 // TestOnlyJobsOfOtherRevisionsAreDeleted: the Job of this revision stays for its log.
 func TestOnlyJobsOfOtherRevisionsAreDeleted(t *testing.T) {
 	b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "", job("old", completed))
