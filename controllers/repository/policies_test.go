@@ -45,9 +45,10 @@ func TestPoliciesAreAppliedBeforeTheTenantsThatNameThem(t *testing.T) {
 	k := watching(t)
 	s := k.ofPlatform(platformTree(t, map[string][3]string{
 		"policies/strict.yaml": {"Policy", "strict", "{}"}, "policies/base.yaml": {"Policy", "base", "{default: true}"}, "tenants/acme/tenant.yaml": {"Tenant", "acme", "{policies: [strict]}"},
+		"prices/standard.yaml": {"PriceList", "standard", `{default: true, currency: EUR, meters: [{name: pods, unit: hour, periods: [{from: "2026-01-01", tiers: [{price: "1"}]}]}]}`},
 	}))
 	tree.Changes(nil, s.found, func(r identity.Ref) { s.progress.look(r) })
-	for _, want := range [][]string{{"base", "strict"}, {"acme"}} {
+	for _, want := range [][]string{{"standard", "base", "strict"}, {"acme"}} {
 		todo, err := k.next(t.Context(), s, failures{})
 		var names []string
 		for _, o := range todo {

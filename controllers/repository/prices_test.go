@@ -26,7 +26,6 @@ func TestAPriceListNamesTheCommitThatWroteIt(t *testing.T) {
 		s := k.ofPlatform(of(commit.price))
 		s.commit.Revision, s.commit.Author = commit.revision, commit.author
 		tree.Changes(last, s.found, func(r identity.Ref) { s.progress.look(r) })
-		s.progress.look(identity.Ref{PriceList: "standard"})
 		if err := k.declare(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}

@@ -256,7 +256,7 @@ func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]cli
 	return todo, err
 }
 
-// nextOf returns the pending objects whose turn it is, and whether others come later: policies before anything else, because tenants name
+// nextOf returns the pending objects whose turn it is, and whether others come later: policies before tenants, which name
 // them. Objects that need no write are marked as done.
 func (r *Reconciler) nextOf(ctx context.Context, s *scope, failed failures, now turnOf) (todo []client.Object, later bool, err error) {
 	p, held := s.progress, 0
@@ -320,12 +320,10 @@ func (r *Reconciler) take(ctx context.Context, s *scope, node tree.Node) (o clie
 
 // full reports whether an object does not fit into a batch: the batch has its maximum size, or it has policies and the object is not one.
 func full(todo []client.Object, ref identity.Ref) bool {
-	if len(todo) == 0 || ref.Policy != "" {
-		return len(todo) == batch
-	}
-	_, policies := todo[0].(*v1alpha1.Policy)
-	return policies || len(todo) == batch
+	return len(todo) == batch || ref.Policy == "" && slices.ContainsFunc(todo, isPolicy)
 }
+
+func isPolicy(o client.Object) bool { _, is := o.(*v1alpha1.Policy); return is }
 
 // before reports whether an app depends on another that this commit changes and that is not applied yet. Apply dependencies first, so no App
 // reads the old readiness of a dependency that this commit changes.

@@ -6,13 +6,14 @@ import "github.com/kubeop/kubeop/gitops/identity"
 // of Git, parents first. before is nil if there is no earlier tree. Unchanged folders are not visited.
 func Changes(before, after *Tree, changed func(identity.Ref)) {
 	var was []*Tenant
-	var policies, registries []*Definition
+	var policies, registries, prices []*Definition
 	if before != nil && before.Scope == after.Scope {
-		was, policies, registries = before.Tenants, before.Policies, before.Registries
+		was, policies, registries, prices = before.Tenants, before.Policies, before.Registries, before.PriceLists
 	}
 	file := func(b, a *Definition) { changed(refOf(b, a)) }
 	both(policies, after.Policies, file)
 	both(registries, after.Registries, file)
+	both(prices, after.PriceLists, file)
 	both(was, after.Tenants, func(b, a *Tenant) {
 		var projects, earlier []*Project
 		if b != nil {
