@@ -162,7 +162,7 @@ func delivered(from, to *v1alpha1.App) *v1alpha1.AppSpec {
 		fill(g.OCI, from.Status.LastAppliedRevision)
 	}
 	if g := spec.Git; g != nil && g.OCI == nil && g.URL == to.Spec.Git.URL {
-		if _, commit, is := strings.Cut(from.Status.LastAppliedRevision, "@sha1:"); is {
+		if commit := v1alpha1.CommitOf(from.Status.LastAppliedRevision); commit != "" {
 			if g.Ref == nil { // It follows the default branch.
 				g.Ref = &sourcev1.GitRepositoryRef{}
 			}
