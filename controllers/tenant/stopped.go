@@ -39,6 +39,7 @@ func (s *scope) stopped() step.Note {
 // stoppedNote is the condition Stopped, by the projects of each reason and a message of one of them.
 func (s *scope) stoppedNote(projects map[string][]string, messages map[string]string) step.Note {
 	note := step.Note{Condition: v1alpha1.StoppedCondition, Status: metav1.ConditionUnknown}
+	// Only the reason says whether a project with status Unknown stops or resumes. Projects have no field for it.
 	left, ending, other := projects[v1alpha1.StillRunningReason], projects[v1alpha1.StoppingReason], projects[v1alpha1.ResumingReason]
 	switch {
 	case !s.tenant.Spec.Stopped && len(projects) == 0:

@@ -82,6 +82,7 @@ func (r Report) Reported() {
 // Report returns the condition Drifted. After a correction, the condition stays until there is something else to report.
 func (d *State) Report(s *subject.Subject) Report {
 	note := step.Note{Condition: v1alpha1.DriftedCondition, Status: "False", Reason: v1alpha1.NoDriftDetectedReason}
+	// Only its reason says that a correction was reported: the State forgets it then, and the App has no field for it.
 	before := conditions.Get(s.App, v1alpha1.DriftedCondition)
 	switch {
 	case d.corrected != "":
