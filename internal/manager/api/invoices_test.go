@@ -261,6 +261,42 @@ func TestOnlyTheOwnInvoicesAreSeen(t *testing.T) {
 	}
 }
 
+// TestTheNextTenantOfTheNamePaysOnlyWhatItUsed: from the hour in which it was created.
+func TestTheNextTenantOfTheNamePaysOnlyWhatItUsed(t *testing.T) {
+	m, cluster := newBilled(t)
+	former := store.Used{Place: store.Place{Tenant: "acme", Project: "former", App: "web", Cluster: "elsewhere"}, Hour: time.Date(2026, 10, 31, 22, 0, 0, 0, time.UTC), Amounts: store.Amounts{meter.CPURequested: meter.Of(big.NewInt(36000), 0)}}
+	if _, err := m.store.SetUsage(t.Context(), []store.Used{former}, nil); err != nil {
+		t.Fatal(err)
+	}
+	viewer := m.holder("viewer", "tenant:acme:view")
+	draft := func() string {
+		t.Helper()
+		answer := m.as(viewer, "GET", "/v1/invoices?month=2026-10", "")
+		list := read[invoices.InvoicePage](m, answer, http.StatusOK)
+		if list.Draft == nil {
+			t.Fatalf("there is no draft: %s", list.NoDraft)
+		}
+		return fmt.Sprint(list.Draft.Net, " ", strings.Contains(answer.Body.String(), "former"))
+	}
+	for _, c := range []struct {
+		created time.Time
+		want    string
+	}{
+		{time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC), "12.73 true"}, {time.Date(2026, 10, 31, 22, 59, 0, 0, time.UTC), "12.73 true"},
+		{time.Date(2026, 11, 1, 1, 0, 0, 0, time.UTC), "0.00 false"}, {time.Date(2026, 10, 31, 23, 59, 0, 0, time.UTC), "3.64 false"},
+	} {
+		apply(t, cluster, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", UID: "the next one", CreationTimestamp: metav1.NewTime(c.created)}})
+		if got := draft(); got != c.want {
+			t.Errorf("of a tenant that was created at %s the draft is %s, want %s", c.created, got, c.want)
+		}
+	}
+	answer := m.post(m.holder("root", "admin"), "/v1/tenants/acme/invoices/2026-10/close", "", "")
+	is := read[invoices.Invoice](m, answer, http.StatusOK)
+	if is.Net != "3.64" || strings.Contains(answer.Body.String(), "former") || len(is.Gaps) == 0 || is.Gaps[0].From.Before(time.Date(2026, 10, 31, 23, 0, 0, 0, time.UTC)) {
+		t.Errorf("the invoice is %+v", is)
+	}
+}
+
 func TestADraftHasAForecast(t *testing.T) {
 	m, cluster := newBilled(t)
 	viewer := m.holder("viewer", "tenant:acme:view")

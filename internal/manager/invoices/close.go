@@ -91,7 +91,7 @@ func (o *Operations) made(ctx context.Context, tenant string, month billing.Mont
 	case prices == nil:
 		return nil, problem.New(problem.Conflict, why)
 	}
-	c, err := o.compute(ctx, tenant, month, prices)
+	c, err := o.compute(ctx, is, month, prices)
 	if err != nil {
 		return nil, err
 	}

@@ -16,16 +16,20 @@ type computed struct {
 	invoice *billing.Invoice
 }
 
-// compute computes the invoice of a month by a price list.
-func (o *Operations) compute(ctx context.Context, tenant string, month billing.Month, prices *billing.Prices) (*computed, error) {
-	leave, ok := o.Turns.Enter(ctx, tenant, 1)
+// compute computes the invoice of a month by a price list. Usage goes by the names of tenants, so what was used before the hour in which the tenant was created is that of an earlier one.
+func (o *Operations) compute(ctx context.Context, tenant store.TenantRef, month billing.Month, prices *billing.Prices) (*computed, error) {
+	leave, ok := o.Turns.Enter(ctx, tenant.Name, 1)
 	if !ok {
 		return nil, problem.New(problem.TooManyRequests, "Other invoices are computed now.").After(5 * time.Second)
 	}
 	defer leave()
-	c := &computed{Input: billing.Input{Tenant: tenant, Month: month, Prices: *prices}, Sums: billing.NewSums(month)}
+	c := &computed{Input: billing.Input{Tenant: tenant.Name, Month: month, Prices: *prices}, Sums: billing.NewSums(month)}
+	from := month.Start()
+	if created := tenant.Created.UTC().Truncate(time.Hour); created.After(from) {
+		from = created
+	}
 	var wrong error
-	err := o.Used(ctx, tenant, month.Start(), month.End(), func(u store.Used) error {
+	err := o.Used(ctx, tenant.Name, from, month.End(), func(u store.Used) error {
 		wrong = c.Add(billing.Used{Cluster: u.Cluster, Project: u.Project, App: u.App, Hour: u.Hour, Amounts: u.Amounts})
 		return wrong
 	})
@@ -33,7 +37,7 @@ func (o *Operations) compute(ctx context.Context, tenant string, month billing.M
 		return nil, incomputable(wrong)
 	}
 	if err == nil {
-		c.Gaps, err = o.Gaps(ctx, month.Start(), month.End())
+		c.Gaps, err = o.Gaps(ctx, from, month.End())
 	}
 	if err != nil {
 		return nil, problem.FromStore(ctx, err)

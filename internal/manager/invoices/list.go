@@ -107,15 +107,19 @@ func (o *Operations) draft(ctx context.Context, tenant, named string) (*DraftInv
 	if err != nil || closed {
 		return nil, "", err
 	}
-	prices, why, err := o.PricesOf(ctx, tenant)
+	is, err := o.Tenant(ctx, tenant)
 	var refused *problem.Problem
 	if errors.As(err, &refused) && refused.Code == problem.NotFound {
 		return nil, "There is no such tenant now.", nil
 	}
+	if err != nil {
+		return nil, "", err
+	}
+	prices, why, err := o.PricesOf(ctx, tenant)
 	if err != nil || prices == nil {
 		return nil, why, err
 	}
-	c, err := o.compute(ctx, tenant, month, prices)
+	c, err := o.compute(ctx, is, month, prices)
 	if errors.As(err, &refused) && refused.Code == problem.Conflict {
 		return nil, refused.Detail, nil
 	}
