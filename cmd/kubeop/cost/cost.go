@@ -43,18 +43,6 @@ shows what the invoice will be if usage goes on as in the last day. It asks the 
 // months is how many invoices and credit notes of a month are read.
 const months = 500
 
-// connect returns the manager of --server. The command needs one.
-func connect(c *call.Call) (*server.Manager, error) {
-	settings, err := c.Manager()
-	switch {
-	case err != nil:
-		return nil, err
-	case settings.Server == "":
-		return nil, errors.New("this needs a manager, whose management API knows what usage costs: name it with --server or KUBEOP_SERVER")
-	}
-	return server.Connect(settings)
-}
-
 func show(ctx context.Context, c *call.Call, o options) error {
 	switch {
 	case o.by != "" && o.by != "app":
@@ -62,7 +50,7 @@ func show(ctx context.Context, c *call.Call, o options) error {
 	case c.Project != "":
 		return errors.New("--project is not for this command: an invoice is of a tenant")
 	}
-	manager, err := connect(c)
+	manager, err := server.Connect(c.Manager, "knows what usage costs")
 	if err != nil {
 		return err
 	}

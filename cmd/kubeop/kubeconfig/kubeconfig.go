@@ -14,17 +14,8 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/server"
 )
 
-// connect returns the manager of --server. These commands need one.
-func connect(c *call.Call) (*server.Manager, error) {
-	settings, err := c.Manager()
-	switch {
-	case err != nil:
-		return nil, err
-	case settings.Server == "":
-		return nil, errors.New("this needs a manager, whose management API gives kubeconfigs: name it with --server or KUBEOP_SERVER")
-	}
-	return server.Connect(settings)
-}
+// givesKubeconfigs is what these commands need a manager for.
+const givesKubeconfigs = "gives kubeconfigs"
 
 // Write returns the command kubeconfig.
 func Write(c *call.Call) *cobra.Command {
@@ -48,7 +39,7 @@ run kubeop token, which gets a token for a short time from the manager. So kubeo
 }
 
 func write(ctx context.Context, c *call.Call, role string) error {
-	manager, err := connect(c)
+	manager, err := server.Connect(c.Manager, givesKubeconfigs)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (g *getting) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	manager, err := connect(g.Call)
+	manager, err := server.Connect(g.Manager, givesKubeconfigs)
 	if err != nil {
 		return err
 	}

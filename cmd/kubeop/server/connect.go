@@ -1,6 +1,8 @@
 package server
 
 import (
+	"fmt"
+
 	"github.com/kubeop/kubeop/api/client"
 	"github.com/kubeop/kubeop/internal/config"
 )
@@ -12,8 +14,15 @@ type Manager struct {
 	URL, Token string
 }
 
-// Connect returns the manager that settings name. It sends nothing yet.
-func Connect(of config.CommandLine) (*Manager, error) {
+// Connect returns the manager that settings name, for a command that needs one. does says what only the management API does, for the error if no manager is named. It sends nothing yet.
+func Connect(settings func() (config.CommandLine, error), does string) (*Manager, error) {
+	of, err := settings()
+	switch {
+	case err != nil:
+		return nil, err
+	case of.Server == "":
+		return nil, fmt.Errorf("this needs a manager, whose management API %s: name it with --server or KUBEOP_SERVER", does)
+	}
 	api, token, err := open(of)
 	if err != nil {
 		return nil, err
