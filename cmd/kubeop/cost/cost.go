@@ -63,9 +63,7 @@ func show(ctx context.Context, c *call.Call, o options) error {
 	}
 	list := &answer.Body
 	if c.Tenant == "" && list.Draft.Month == "" && list.NoDraft == "" {
-		if one, is := tenantOf(list.Items); !is || one == "" {
-			return errors.New("name the tenant with --tenant")
-		}
+		return errors.New("name the tenant with --tenant")
 	}
 	is := invoiceOf(list.Items)
 	if is == nil {
@@ -76,17 +74,6 @@ func show(ctx context.Context, c *call.Call, o options) error {
 		return fmt.Errorf("reading the invoice %d: %w", is.Number, manager.Explained(err))
 	}
 	return closed(c, &invoice.Body, list.Items, o)
-}
-
-// tenantOf returns the tenant of all invoices, and whether there are no others.
-func tenantOf(all []client.InvoiceSummary) (tenant string, one bool) {
-	for _, is := range all {
-		if tenant != "" && is.Tenant != tenant {
-			return "", false
-		}
-		tenant = is.Tenant
-	}
-	return tenant, true
 }
 
 // invoiceOf returns the newest invoice, nil if there is none.
