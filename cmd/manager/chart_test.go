@@ -200,9 +200,9 @@ func TestTheChartLetsTheManagerMeasureOnlyIfItIsTold(t *testing.T) {
 	}
 }
 
-// TestTheChartLetsTheManagerGiveKubeconfigs: only if it is enabled, knows where people reach the API server, and the policies limit what they may.
+// TestTheChartLetsTheManagerGiveKubeconfigs: only if it is enabled, knows where people reach it and the API server, and the policies limit what they may.
 func TestTheChartLetsTheManagerGiveKubeconfigs(t *testing.T) {
-	const values = "manager: {enabled: true, plainHTTP: true, kubeconfigs: {enabled: true}, kubernetes: {url: 'https://k.example.com:6443'}}"
+	const values = "manager: {enabled: true, plainHTTP: true, url: 'https://kubeop.example.com', kubeconfigs: {enabled: true}, kubernetes: {url: 'https://k.example.com:6443'}}"
 	rendered := render(t, values)
 	spec := decode[appsv1.Deployment](t, rendered, "Deployment").Spec.Template.Spec
 	for _, v := range spec.Containers[0].Env {
@@ -226,6 +226,7 @@ func TestTheChartLetsTheManagerGiveKubeconfigs(t *testing.T) {
 		t.Errorf("with a public certificate:\n%s", public)
 	}
 	for text, want := range map[string]string{
+		strings.Replace(values, "url: 'https://kubeop.example.com', ", "", 1):                 "needs manager.url",
 		strings.Replace(values, "kubernetes: {url: 'https://k.example.com:6443'}", "", 1):     "needs manager.kubernetes.url",
 		strings.Replace(values, "https://k.example.com:6443", "http://k.example.com:6443", 1): "manager/kubernetes/url",
 		values + "\nadmissionPolicies: {enabled: false}":                                      "needs admissionPolicies.enabled",

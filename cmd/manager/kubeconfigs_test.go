@@ -36,7 +36,7 @@ const peoplesNamespace = "kubeop-acme-shop"
 // peoplesCluster makes a project with the accounts of people, as the operator does, and returns the configuration of the manager's service account.
 func peoplesCluster(t *testing.T, plane *testenv.Env) (operator, account *rest.Config) {
 	t.Helper()
-	operator, err := plane.InstallChart(t.Context(), "manager.enabled=true", "manager.plainHTTP=true", "manager.kubeconfigs.enabled=true", "manager.kubernetes.url="+plane.Config.Host)
+	operator, err := plane.InstallChart(t.Context(), "manager.enabled=true", "manager.plainHTTP=true", "manager.url=https://kubeop.example.com", "manager.kubeconfigs.enabled=true", "manager.kubernetes.url="+plane.Config.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
