@@ -19,6 +19,8 @@ type Item struct {
 	// UID and Created tell the object from an earlier one of the same name.
 	UID     string
 	Created time.Time
+	// Deleting says that the object is being deleted.
+	Deleting bool
 }
 
 // Index has lists of items, by name.

@@ -60,7 +60,7 @@ type Operations struct {
 	// Manager is the URL of the management API, which the program kubeop asks for tokens.
 	Manager string
 	Store   store.Store
-	// Project returns what to answer if there is no such project for the caller, and nil if there is. Projects returns the names of those of a tenant, and Tenants those of all.
+	// Project returns what to answer if there is no such project for the caller, and nil if there is. Projects returns the names of those of a tenant that are not being deleted, and Tenants those of all.
 	Project func(ctx context.Context, tenant, project string) error
 	// Tenant returns the tenant that has a name now, and what to answer if there is none.
 	Tenant   func(ctx context.Context, name string) (store.TenantRef, error)

@@ -26,7 +26,8 @@ func (o *Operations) makeSecret(ctx context.Context, k store.Kubeconfig) (string
 	return string(made.UID), nil
 }
 
-// revoke deletes that Secret, and with it the tokens. One of its name with another UID is none of its. In the namespace of a project that is gone the manager has no rights, and there are no tokens.
+// revoke deletes that Secret, and with it the tokens. One of its name with another UID is none of its. In the namespace of a project that is gone, or is being deleted, the
+// manager has no rights once the operator has removed the accounts, with which all tokens end.
 func (o *Operations) revoke(ctx context.Context, k store.Kubeconfig) error {
 	options := metav1.DeleteOptions{}
 	if k.SecretUID != "" {

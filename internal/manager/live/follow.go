@@ -33,7 +33,7 @@ func Apply(x *index.Index, object client.Object) error {
 	if err != nil {
 		return err
 	}
-	item.UID, item.Created = string(object.GetUID()), object.GetCreationTimestamp().Time
+	item.UID, item.Created, item.Deleting = string(object.GetUID()), object.GetCreationTimestamp().Time, object.GetDeletionTimestamp() != nil
 	for _, list := range lists {
 		x.Put(list, item)
 	}

@@ -190,20 +190,22 @@ func (o *Operations) Project(ctx context.Context, tenant, name string) error {
 
 // TenantNames returns the names of all tenants, whoever asks.
 func (o *Operations) TenantNames(ctx context.Context) ([]string, error) {
-	return o.names(ctx, allTenants)
+	return o.names(ctx, allTenants, func(*index.Item) bool { return true })
 }
 
-// ProjectNames returns the names of the projects of a tenant, whoever asks.
+// ProjectNames returns the names of the projects of a tenant that are not being deleted, whoever asks.
 func (o *Operations) ProjectNames(ctx context.Context, tenant string) ([]string, error) {
-	return o.names(ctx, projectsOf(tenant))
+	return o.names(ctx, projectsOf(tenant), func(project *index.Item) bool { return !project.Deleting })
 }
 
-func (o *Operations) names(ctx context.Context, list string) (all []string, err error) {
+func (o *Operations) names(ctx context.Context, list string, of func(*index.Item) bool) (all []string, err error) {
 	if err := o.ready(ctx); err != nil {
 		return nil, err
 	}
 	for _, item := range o.Index.Page(list, "", math.MaxInt, func(string) bool { return true }) {
-		all = append(all, item.Name)
+		if of(item) {
+			all = append(all, item.Name)
+		}
 	}
 	return all, nil
 }
