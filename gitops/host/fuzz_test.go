@@ -20,6 +20,7 @@ func FuzzLocate(f *testing.F) {
 	f.Add("https://bitbucket.example.com/scm/acme/.git", "", "bitbucketserver")
 	f.Add("https://gitlab.com/a/../../b%3Fc", "", "gitlab")
 	f.Add("https://acme@bitbucket.org/acme/shop", "", "bitbucket")
+	f.Add("https://bitbucket.org/acme/shop", "https://a@b", "bitbucket")
 	f.Fuzz(func(t *testing.T, raw, address, kind string) {
 		base, name, err := locate(Place{URL: raw, Address: address}, Type(kind))
 		if err != nil {

@@ -87,9 +87,8 @@ func locate(at Place, kind Type) (base *url.URL, name string, err error) {
 			base = &url.URL{Scheme: "https", Host: "api.github.com"}
 		}
 	case Bitbucket:
-		base = &url.URL{Scheme: "https", Host: "api.bitbucket.org"}
-		if at.Address != "" {
-			base, _ = url.Parse(at.Address) // baseOf has parsed it.
+		if at.Address == "" {
+			base = &url.URL{Scheme: "https", Host: "api.bitbucket.org"}
 		}
 	case BitbucketServer:
 		name = strings.TrimPrefix(name, "scm/") // The path of HTTP clones, but not of SSH's.
