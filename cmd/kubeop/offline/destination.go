@@ -217,7 +217,7 @@ func (v *validate) problemsOf(ctx context.Context, root string, files tree.Files
 		beside := strings.HasPrefix(p.File, path.Dir(place)+"/")
 		switch path.Dir(place) {
 		case layout.PoliciesFolder:
-			beside = p.Code == code.UnknownPolicy || p.Code == code.UnknownPriceList || p.Code == code.SecondRegistry || p.Code == code.ContradictingPolicies
+			beside = p.Code == code.UnknownPolicy || p.Code == code.SecondRegistry || p.Code == code.ContradictingPolicies
 		case layout.RegistriesFolder:
 			beside = p.Code == code.SecondRegistry
 		}

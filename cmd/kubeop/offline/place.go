@@ -40,7 +40,7 @@ func placeOf(kind target.Kind, name string, platform bool) (string, error) {
 }
 
 // fileOf returns the file of an object of a kind that is declared by a file of its own.
-var fileOf = map[string]func(name string) string{v1alpha1.PolicyKind: layout.PolicyFile, v1alpha1.RegistryKind: layout.RegistryFile, v1alpha1.PriceListKind: layout.PriceListFile}
+var fileOf = map[string]func(name string) string{v1alpha1.PolicyKind: layout.PolicyFile, v1alpha1.RegistryKind: layout.RegistryFile}
 
 func placeByName(kind target.Kind, file func(string) string, name string, platform bool) (string, error) {
 	switch {

@@ -44,7 +44,8 @@ spec:
 	}
 }
 
-// TestAPolicyIsChangedAndDeletedLikeTheOtherKinds: its file is, and those of other policies stay.
+// TestAPolicyIsChangedAndDeletedLikeTheOtherKinds: its file is, and those of other policies stay. What is wrong elsewhere is
+// not reported, such as the price list of a tenant.
 func TestAPolicyIsChangedAndDeletedLikeTheOtherKinds(t *testing.T) {
 	c := clone(t)
 	c.Git("rm", "-r", "--quiet", "projects")
@@ -54,6 +55,7 @@ func TestAPolicyIsChangedAndDeletedLikeTheOtherKinds(t *testing.T) {
 	c.Push("policies")
 	c.Write("tenants/acme/tenant.yaml", "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: acme}\nspec: {policies: [a]}\n")
 	c.Write("policies/wrong.yaml", "kind: Policy\n")
+	c.Write("tenants/beta/tenant.yaml", "apiVersion: paas.kubeop.io/v1alpha1\nkind: Tenant\nmetadata: {name: beta}\nspec: {priceList: gone}\n")
 	if out, err := live(t, Set, "policy", "a", "spec.default=maybe"); exit.Code(err) != exit.Differences || !strings.Contains(out, "policies/a.yaml:5:") || strings.Contains(out, "wrong.yaml") {
 		t.Errorf("a value of another type: %q, %v", out, err)
 	}
