@@ -82,6 +82,3 @@ func (t *Tree) Previews() (all []*Project) {
 	}
 	return all
 }
-
-// Origin returns where a preview comes from.
-func (p *Project) Origin() *Origin { return p.origin }

@@ -212,8 +212,9 @@ func TestAProjectThatWasDeclaredIsReadAnewAsAPreview(t *testing.T) {
 	files["projects/shop-pr-a/project.yaml"] = text(strings.Replace(shop, "shop", "shop-pr-a", 1))
 	before := fresh(files, ofTeam)
 	got := readPreview(t, mainFiles(), previewOf("a", ""), before)
-	if len(got.Apps) != 1 || got.Origin() == nil || got.Origin().Branch != "feature/a" || before.OriginOf(got.Ref()) != nil {
-		t.Errorf("the preview has %d apps, from %+v", len(got.Apps), got.Origin())
+	from := fresh(mainFiles(), ofTeam).With([]*Project{got}).OriginOf(got.Ref())
+	if len(got.Apps) != 1 || from == nil || from.Branch != "feature/a" || before.OriginOf(got.Ref()) != nil {
+		t.Errorf("the preview has %d apps, from %+v", len(got.Apps), from)
 	}
 }
 
