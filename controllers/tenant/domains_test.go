@@ -12,7 +12,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-// TestADomainOfAnOlderTenantIsReported: the younger Tenant says so, without the name of the other, and the older one stays as it is.
+// TestADomainOfAnOlderTenantIsNotInForce: the younger Tenant says so, without the name of the other, and the older one stays as it is.
 func TestADomainOfAnOlderTenantIsNotInForce(t *testing.T) {
 	at := func(seconds int64, domains ...string) func(*v1alpha1.Tenant) {
 		return func(tenant *v1alpha1.Tenant) {

@@ -354,7 +354,7 @@ func asSent(t *testing.T, objects []*unstructured.Unstructured) []*unstructured.
 	return sent
 }
 
-// TestAFewPlainKibibytesAreReadHere, and nothing else is.
+// TestSmallManifestsAreReadInThisProcess, and nothing else is.
 func TestSmallManifestsAreReadInThisProcess(t *testing.T) {
 	inline := func(m string) Source {
 		return Source{Raw: &v1alpha1.RawSource{Manifests: []runtime.RawExtension{{Raw: []byte(m)}}}}

@@ -80,7 +80,6 @@ func TestTrueEvaluatesTheStateOfAnObject(t *testing.T) {
 	}
 }
 
-// TestAnExpressionThatGrowsWithoutEndIsRefused evaluates what would take hours or gigabytes.
 func TestAnEvaluationEndsWithItsContext(t *testing.T) {
 	e, err := Compile("list.all(a, a >= 0)", "list")
 	if err != nil {
@@ -100,6 +99,7 @@ func TestAnEvaluationEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// TestAnExpressionThatGrowsWithoutEndIsRefused evaluates what would take hours or gigabytes.
 func TestAnExpressionThatGrowsWithoutEndIsRefused(t *testing.T) {
 	numbers := make([]any, 1000)
 	for i := range numbers {

@@ -71,7 +71,6 @@ func TestFieldsAddedByHandAreRemoved(t *testing.T) {
 	}
 }
 
-// TestRemovingFieldsKeepsTheIdentityOfAnObject has a person claim what says which object it is, without which a Secret would be shown.
 func TestFieldsWithoutOwnersStay(t *testing.T) {
 	o := owned([]any{"a", "b"}, [2]string{"kubectl-edit", `{"f:list":{"v:\"b\"":{}}}`})
 	o.SetManagedFields(append([]metav1.ManagedFieldsEntry{{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1"}}, o.GetManagedFields()...))
@@ -88,6 +87,7 @@ func TestFieldsWithoutOwnersStay(t *testing.T) {
 	}
 }
 
+// TestRemovingFieldsKeepsTheIdentityOfAnObject has a person claim what says which object it is, without which a Secret would be shown.
 func TestRemovingFieldsKeepsTheIdentityOfAnObject(t *testing.T) {
 	o := owned([]any{"a"}, [2]string{"kubectl-edit", `{"f:apiVersion":{},"f:kind":{},"f:metadata":{".":{},"f:name":{}},"f:list":{}}`})
 	got, err := WithoutManualFields(o, Unmanaged{})

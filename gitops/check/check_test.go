@@ -146,7 +146,6 @@ func TestASpecIsHeldToTheSchemaAndWordedForPeople(t *testing.T) {
 	}
 }
 
-// TestPreviewsAreOfBranchesOrOfPullRequests, and of one of both.
 func TestASpecThatIsRightHasNoFinding(t *testing.T) {
 	for name, spec := range map[string]string{
 		"a hook with the image of the app": "{type: Image, image: {reference: nginx}, hooks: {pre: [{name: a, command: [x]}]}}",
@@ -204,6 +203,7 @@ func TestDefaultsAreThoseOfTheKind(t *testing.T) {
 	}
 }
 
+// TestPreviewsAreOfBranchesOrOfPullRequests, and of one of both.
 func TestPreviewsAreOfBranchesOrOfPullRequests(t *testing.T) {
 	const one = "4: spec.previews: exactly one of branches and pullRequests must be set"
 	for spec, want := range map[string]string{

@@ -139,7 +139,6 @@ func TestARefusalSaysWhatIsLeftAndWhoHasTheRest(t *testing.T) {
 	}
 }
 
-// TestNoCommitExceedsTheBudget has random commits: whatever they want, no sum grows beyond the budget, and nothing is refused that fits.
 func TestAQuotaAboveThatOfAPolicyIsRefusedWithTheWordsOfThePolicy(t *testing.T) {
 	above := share("b: cpu 1 > cpu 20")
 	four := resource.MustParse("4")
@@ -185,6 +184,7 @@ func TestARefusalNamesOthersWithWhatTheyHaveAfterTheCommit(t *testing.T) {
 	}
 }
 
+// TestNoCommitExceedsTheBudget has random commits: whatever they want, no sum grows beyond the budget, and nothing is refused that fits.
 func TestNoCommitExceedsTheBudget(t *testing.T) {
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 1))

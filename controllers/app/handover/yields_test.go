@@ -100,7 +100,7 @@ func imageApp(movedFrom string) *v1alpha1.App {
 	return app
 }
 
-// TestObjectsOfADeletedApp are taken over with takeOwnership, and without it only if they are claims of a renamed app.
+// TestObjectsOfADeletedAppAreTakenOverIfAsked: with takeOwnership, and without it only if they are claims of a renamed app.
 func TestObjectsOfADeletedAppAreTakenOverIfAsked(t *testing.T) {
 	claim := func(name string) inventory.ObjectID {
 		return inventory.ObjectID{Namespace: shop, Name: name, Kind: "PersistentVolumeClaim"}

@@ -228,7 +228,6 @@ func TestATokenThatIsNotForTheManagerIsNotTaken(t *testing.T) {
 	}
 }
 
-// TestNamesOfKubernetesAreNobodys, if an issuer without a prefix says them.
 // TestAnIssuerWithoutAClaimForGroupsGivesNone, also not by a claim with an empty name: another issuer's prefix would not be before them.
 func TestAnIssuerWithoutAClaimForGroupsGivesNone(t *testing.T) {
 	s := newStage(t)
@@ -243,6 +242,7 @@ func TestAnIssuerWithoutAClaimForGroupsGivesNone(t *testing.T) {
 	}
 }
 
+// TestNamesOfKubernetesAreNobodys, if an issuer without a prefix says them.
 func TestNamesOfKubernetesAreNobodys(t *testing.T) {
 	s := newStage(t)
 	from := s.all[s.URL]
