@@ -176,33 +176,38 @@ func (r *Runner) whileItRuns(ctx context.Context, s *subject.Subject, plan *Plan
 	return step.WaitQuietly(waited, step.Quiet, step.LastLook, running)
 }
 
-// finish records how a hook ended.
+// finish records how a hook ended. After an error nothing is recorded, and the next look at the Job tries again.
 func (r *Runner) finish(ctx context.Context, s *subject.Subject, plan *Plan, h *run, job *unstructured.Unstructured) error {
 	r.seen.Get(s.App).running = ""
 	s.Settled()
-	h.fresh, h.result = true, &v1alpha1.HookStatus{
-		Phase: h.Phase, Name: h.Hook.Name, Input: h.Input, Result: v1alpha1.HookSucceeded, FinishedAt: metav1.NewTime(s.Now()),
+	result := v1alpha1.HookStatus{Phase: h.Phase, Name: h.Hook.Name, Input: h.Input, Result: v1alpha1.HookSucceeded, FinishedAt: metav1.NewTime(s.Now())}
+	if _, failed, why := condition.JobEnded(job); failed {
+		message, err := r.failure(ctx, s, h, job, why)
+		if err != nil {
+			return err
+		}
+		result.Result, result.Message = v1alpha1.HookFailed, message
 	}
+	h.fresh, h.result = true, &result
 	plan.forced = plan.forced || strings.Contains(h.Input, ".")
-	_, failed, why := condition.JobEnded(job)
-	if !failed {
-		return nil
-	}
+	return nil
+}
+
+// failure explains why a hook failed, with the last lines of its log. why is what the Job says.
+func (r *Runner) failure(ctx context.Context, s *subject.Subject, h *run, job *unstructured.Unstructured, why string) (string, error) {
 	if err := r.hideSecrets(ctx, s, h); err != nil {
-		return err
+		return "", err
 	}
 	explainer, err := r.Explainer(s.App.Namespace, mask.Of(s.Sensitive()))
 	if err != nil {
-		return err
+		return "", err
 	}
-	h.result.Result = v1alpha1.HookFailed
 	if jobs.OutOfTime(job) {
 		why = outOfTime(s.App, h)
 	} else if explained := explainer.Explain(ctx, job).String(); explained != "" {
 		why = explained
 	}
-	h.result.Message = strings.Join(append([]string{s.Mask(why)}, explainer.LastLines(ctx, job, logLines)...), " | ")
-	return nil
+	return strings.Join(append([]string{s.Mask(why)}, explainer.LastLines(ctx, job, logLines)...), " | "), nil
 }
 
 // outOfTime says that a hook's pod did not end in time. Its pod no longer exists, so the cause is the last message in the status.

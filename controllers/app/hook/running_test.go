@@ -122,6 +122,9 @@ func TestNothingIsReportedOfAHookWhoseSecretsCannotBeRead(t *testing.T) {
 			if want := "failed Failed: pre hook migrate: reading Secret db: away"; got != want {
 				t.Errorf("got  %q\nwant %q", got, want)
 			}
+			if b.plan.next() != b.h.Name() {
+				t.Errorf("its result is %+v", b.h.result)
+			}
 		})
 	}
 }
