@@ -21,7 +21,7 @@ var (
 	deploymentKind = appsv1.SchemeGroupVersion.WithKind("Deployment")
 )
 
-// deletions tells whether an object's deletion was meant for the object, or follows from the deletion of its CustomResourceDefinition or of
+// deletions finds out whether an object's deletion was meant for the object, or follows from the deletion of its CustomResourceDefinition or of
 // kubeop.
 type deletions struct {
 	// client must not read from a cache, because the present state decides.

@@ -174,7 +174,7 @@ func (c *cluster) quota(namespace string) (*corev1.ResourceQuota, error) {
 	return live, nil
 }
 
-// followQuotas tells the store and the grants which quotas changed.
+// followQuotas reports to the store and the grants which quotas changed.
 func (b *budgets) followQuotas(kind schema.GroupVersionKind, informer cache.Informer) error {
 	if kind != quotaKind {
 		return nil

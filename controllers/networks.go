@@ -35,8 +35,8 @@ type sources struct {
 	cosign  *cosign.Verifier
 	fetches *pool.Pool
 	stores  *fetch.Stores
-	// reporter finds out what Git hosts should be told of commits, and reports sends it.
-	// notifier finds out what the receivers of tenants should be told.
+	// reporter finds the commit statuses that Git hosts should get, notifier the notifications that receivers of tenants should get, and
+	// reports sends both.
 	reporter *report.Reporter
 	notifier *report.Notifier
 	reports  *gitreport.Queue

@@ -58,14 +58,14 @@ func events(ctx context.Context, r *request) iter.Seq2[StreamEvent, error] {
 	}
 }
 
-// read calls each with the events of a stream until it returns false, and heard with each line. It returns nil when the stream ended as HTTP says, and an Error if its
+// read calls each with the events of a stream until it returns false, and received for each line that arrives. It returns nil when the stream ended as HTTP says, and an Error if its
 // last event says why it may not be read on.
-func read(stream io.Reader, heard func(), each func(StreamEvent) bool) error {
+func read(stream io.Reader, received func(), each func(StreamEvent) bool) error {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, maxLine)
 	var e StreamEvent
 	for lines.Scan() {
-		heard()
+		received()
 		field, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimPrefix(value, " ")
 		switch field {

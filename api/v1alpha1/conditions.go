@@ -74,7 +74,7 @@ const (
 	// NotEnforcedCondition is present, and True, while the API server does not enforce what the tenant's policies, or the rules that always hold,
 	// forbid: an admission policy or its binding is missing, or denies nothing. status.guards says which. Ready does not depend on it.
 	NotEnforcedCondition = "NotEnforced"
-	// NotificationFailedCondition is present, and True, while a receiver does not take what it is told. The message says which, and what
+	// NotificationFailedCondition is present, and True, while a receiver does not accept a notification. The message says which, and what
 	// to do. Nothing else depends on it.
 	NotificationFailedCondition = "NotificationFailed"
 )

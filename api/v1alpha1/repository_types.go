@@ -167,7 +167,7 @@ type RepositoryList struct {
 	Items           []Repository `json:"items"`
 }
 
-// Notification defines who is told of failures and deliveries of a tenant's apps. The names of the fields, the types and the keys of the
+// Notification defines a receiver of messages about failures and deliveries of a tenant's apps. The names of the fields, the types and the keys of the
 // Secret are those of Flux's Provider and Alert.
 type Notification struct {
 	// Name of the receiver, for messages about it.

@@ -61,9 +61,9 @@ func testManager(t *testing.T, w *world) {
 		}
 	}
 	for args, want := range map[string]string{
-		"get repositories": "does not tell of repositories", "get apps -o json": "needs the cluster itself", "describe acme/shop/web": "needs the cluster itself", "tree acme/shop/web": "needs the cluster itself",
+		"get repositories": "does not serve repositories", "get apps -o json": "needs the cluster itself", "describe acme/shop/web": "needs the cluster itself", "tree acme/shop/web": "needs the cluster itself",
 		"events acme/shop/web": "needs the cluster itself", "trace pod/web-0": "needs the cluster itself", "reconcile acme/shop/web": "needs the cluster itself", "get apps -w": "name the tenant with --tenant",
-		"wait acme/shop/web --commit 0123456789": "needs the cluster itself", "get app acme/shop/nope": "There is no such resource", "wait repository acme": "does not tell of repositories",
+		"wait acme/shop/web --commit 0123456789": "needs the cluster itself", "get app acme/shop/nope": "There is no such resource", "wait repository acme": "does not serve repositories",
 	} {
 		_, complaint, code := through(strings.Split(args, " ")...)
 		if code != exit.Failure || !strings.HasPrefix(complaint, "Error: ") || !strings.Contains(complaint, want) || strings.Count(complaint, "\n") != 1 {

@@ -28,7 +28,7 @@ type part struct {
 type end int
 
 const (
-	// atStop: until the manager is told to stop.
+	// atStop: until the manager gets the signal to stop.
 	atStop end = iota
 	// afterDrain: until load balancers know that it stops, and then until its answers are sent.
 	afterDrain

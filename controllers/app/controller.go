@@ -70,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, app *v1alpha1.App) (ctrl.Res
 	)...)
 }
 
-// keep tells the concerns that outlive a Reconcile how it ended.
+// keep passes the end of a Reconcile to the parts that keep state between Reconciles.
 func (r *Reconciler) keep(s *scope) {
 	r.recorder.Keep(s.App, s.inventory, s.outcome.reported)
 	r.applier.declare(s)

@@ -45,8 +45,8 @@ type releaseMemory struct {
 	ended time.Time
 }
 
-// deployed is a deployed revision of a release. After an uninstall and a new install, revision numbers repeat; content tells such revisions
-// apart.
+// deployed is a deployed revision of a release. After an uninstall and a new install, revision numbers repeat; content distinguishes such
+// revisions.
 type deployed struct {
 	revision int
 	content  string

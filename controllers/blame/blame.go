@@ -1,4 +1,4 @@
-// Package blame tells failures that a tenant can end from those that need the operators of kubeop, for the log: the tenant's are in the
+// Package blame separates failures that a tenant can end from those that need the operators of kubeop, for the log: the tenant's are in the
 // status of their object and an event, and the log has them as information.
 package blame
 

@@ -36,7 +36,7 @@ type Reporter struct {
 // reported has the digests of the successful deliveries in the status of each App that were reported.
 type reported map[types.UID][]uint64
 
-// digestOf tells the deliveries of an App apart.
+// digestOf returns a digest that distinguishes the deliveries of an App.
 func digestOf(d *v1alpha1.DeliveryRecord) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d\n%d\n%q\n%q\n%q\n%d", d.StartedAt.Unix(), d.Generation, d.Revision, d.Commit, d.Image, d.Release)

@@ -132,7 +132,7 @@ func (l *Limiter) limit(ctx context.Context, projects []*v1alpha1.Project, refus
 	return errors.Join(failed...)
 }
 
-// refuse labels the namespace of a project and tells the project why.
+// refuse labels the namespace of a project and reports the reason in an Event of the project.
 func (l *Limiter) refuse(ctx context.Context, project *v1alpha1.Project, has, sum int64) error {
 	namespace := namespaceOf(project)
 	l.Log.Info("Refusing new Events of a project's apps, as the tenant has too many", "namespace", namespace, "events", has, "ofTenant", sum, "limit", l.Most)

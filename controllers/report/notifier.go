@@ -25,7 +25,7 @@ import (
 	gitreport "github.com/kubeop/kubeop/gitops/report"
 )
 
-// Notifier tells the receivers of each Tenant's spec.notifications what happens to its apps.
+// Notifier reports what happens to the apps of each Tenant to the receivers in its spec.notifications.
 type Notifier struct {
 	// Reader reads the manager's cache.
 	Reader  client.Reader
@@ -128,7 +128,7 @@ func (n *Notifier) hurry(_ context.Context, secret *metav1.PartialObjectMetadata
 	return nil
 }
 
-// send tells a receiver what it does not know yet.
+// send sends a receiver what it has not received yet.
 func (n *Notifier) send(ctx context.Context, tenant, name string) error {
 	r, news := n.newsFor(tenant, name)
 	if r == nil || len(news.Notices) == 0 {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// hold is how long an app has to be not ready before anyone is told: most short failures end by themselves.
+	// hold is how long an app has to be not ready before a message is sent: most short failures end by themselves.
 	hold = 10 * time.Second
 	// maxMessage is how many characters of a message are sent.
 	maxMessage = 500

@@ -113,7 +113,7 @@ func Object(namespace, text string) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// repository creates a repository whose pushes the operator hears of.
+// repository creates a repository whose pushes are announced to the operator.
 func (p *Platform) repository(ctx context.Context, name string) (*stage.Repository, error) {
 	key := rand.Text()
 	r, err := p.CreateRepository(ctx, name, key)

@@ -56,7 +56,8 @@ func wrongImage(reference string) string {
 	return ""
 }
 
-// withoutRegistry returns an image's name without its registry. It tells the registry from the name by the same rule as container runtimes.
+// withoutRegistry returns an image's name without its registry. It decides by the rule of container runtimes
+// where the registry ends.
 func withoutRegistry(name string) string {
 	first, rest, found := strings.Cut(name, "/")
 	switch {

@@ -1,4 +1,4 @@
-// Package notice tells people what happens to their apps: by messages in Slack and Teams, by webhooks, and by alerts of Alertmanager.
+// Package notice reports to people what happens to their apps: by messages in Slack and Teams, by webhooks, and by alerts of Alertmanager.
 // Tenants' administrators name the addresses, so every request goes through the SSRF guard, within limits of time and size.
 package notice
 

@@ -8,13 +8,13 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 )
 
-// Message is what a server is told. Of messages with the same key, the newest replaces the others.
+// Message is what a server gets. Of messages with the same key, the newest replaces the others.
 type Message struct {
 	// Key identifies what the message is about. The keys of one owner have the same beginning, for Drop and Hurry.
 	Key string
 	// Kind is a label of metrics.
 	Kind Kind
-	// Host is the server as name:port; Tenant is on whose behalf it is told.
+	// Host is the server as name:port; Tenant is the tenant for which it is sent.
 	Host, Tenant string
 	// Send sends it.
 	Send func(context.Context) error

@@ -15,9 +15,9 @@ import (
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
-// tellContradictions reports each tenant.yaml that names policies which contradict each other or its domains, and default policies that do so if a tenant is under
+// reportContradictions reports each tenant.yaml that names policies which contradict each other or its domains, and default policies that do so if a tenant is under
 // them. Nothing is refused: what holds then is defined, and each policy is right by itself.
-func (p *pass) tellContradictions(t, before *Tree) {
+func (p *pass) reportContradictions(t, before *Tree) {
 	declared := sync.OnceValue(t.DeclaredPolicies)
 	t.contradictions = map[string]string{}
 	compared := guardrails.Comparison{}
@@ -27,18 +27,18 @@ func (p *pass) tellContradictions(t, before *Tree) {
 			continue
 		}
 		key := strings.Join(slices.Sorted(slices.Values(of.policies)), " ")
-		if _, told := t.contradictions[key]; key != "" || !told { // What the defaults contradict is told once.
+		if _, reported := t.contradictions[key]; key != "" || !reported { // What the defaults contradict is reported once.
 			why := t.contradictory(before, key, of.policies, func() []string {
 				under := guardrails.Under(of.policies, declared())
 				return append(compared.Contradictions(under), limitrange.Of(under, v1alpha1.ContainerLimits{}).Conflicts...)
 			})
-			p.tellContradiction(t, of, "spec.policies", why)
+			p.reportContradiction(t, of, "spec.policies", why)
 		}
 		if len(of.domains) > 0 {
 			why := t.contradictory(before, key+" / "+strings.Join(of.domains, " "), of.policies, func() []string {
 				return guardrails.Beyond(of.domains, guardrails.Under(of.policies, declared()))
 			})
-			p.tellContradiction(t, of, "spec.domains", why)
+			p.reportContradiction(t, of, "spec.domains", why)
 		}
 	}
 }
@@ -64,8 +64,8 @@ func (t *Tree) samePolicies(before *Tree, names []string) bool {
 // maxContradictions is how many contradictions of the same policies a message has.
 const maxContradictions = 3
 
-// tellContradiction adds the finding about a field of a tenant, if there is something to tell. That about default policies is at the first of them. Only administrators read it.
-func (p *pass) tellContradiction(t *Tree, tenant *Tenant, field, why string) {
+// reportContradiction adds the finding about a field of a tenant, if there is one. That about default policies is at the first of them. Only administrators read it.
+func (p *pass) reportContradiction(t *Tree, tenant *Tenant, field, why string) {
 	if why == "" {
 		return
 	}

@@ -39,7 +39,7 @@ func (p *pass) readRoot(t, before *Tree) {
 		p.readPlatform(t, before, l)
 		p.refuseTenants(t, before)
 		p.refuseRegistries(t, before)
-		p.tellContradictions(t, before)
+		p.reportContradictions(t, before)
 		return
 	}
 	t.Tenants = []*Tenant{p.readImplicit(p.scope.Tenant, tops[0], l, before)}

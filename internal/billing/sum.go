@@ -54,10 +54,10 @@ func (i *Invoice) discount(d *v1alpha1.PriceDiscount, month Month, minor int, ne
 	if !from.Before(month.End()) || !month.Start().Before(until) {
 		return
 	}
-	told, amount := Discount{}, d.Amount.Rat()
+	line, amount := Discount{}, d.Amount.Rat()
 	if d.Percent != "" {
 		base := i.base(d)
-		told.Percent, told.Base = text(d.Percent.Rat()), text(base)
+		line.Percent, line.Base = text(d.Percent.Rat()), text(base)
 		amount = percent(base, d.Percent)
 	}
 	if amount, _ = money(amount, minor); amount.Cmp(net) > 0 {
@@ -67,8 +67,8 @@ func (i *Invoice) discount(d *v1alpha1.PriceDiscount, month Month, minor int, ne
 		return
 	}
 	off := new(big.Rat).Neg(amount)
-	told.Amount = off.FloatString(minor)
-	i.Discounts = append(i.Discounts, told)
+	line.Amount = off.FloatString(minor)
+	i.Discounts = append(i.Discounts, line)
 	net.Add(net, off)
 }
 

@@ -84,7 +84,7 @@ type Signing struct {
 	OIDC OIDC `env:"OIDC"`
 }
 
-// Optional is what the manager does only if it is told to.
+// Optional are the settings of what the manager does only if it is configured.
 type Optional struct {
 	Receivers
 	Kubeconfigs

@@ -11,7 +11,7 @@ type Invoice struct {
 	Number int64
 	// ID is that of the request that made it.
 	ID string
-	// Tenant is the one that pays, and TenantUID tells it from a later one of the same name.
+	// Tenant is the one that pays, and TenantUID distinguishes it from a later one of the same name.
 	Tenant, TenantUID string
 	// Month is a calendar month in UTC, such as 2026-11.
 	Month string

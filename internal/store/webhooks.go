@@ -56,7 +56,7 @@ const earlier = "~"
 // administrators see them. Administrators may give them to the new tenant.
 func OfEarlier(tenant string) string { return earlier + tenant }
 
-// TenantRef is a Tenant of the cluster. The UID tells it from an earlier one of the same name. The zero TenantRef is the platform.
+// TenantRef is a Tenant of the cluster. The UID distinguishes it from an earlier one of the same name. The zero TenantRef is the platform.
 type TenantRef struct {
 	Name, UID string
 	Created   time.Time

@@ -98,7 +98,7 @@ func passes(err error) bool {
 		apierrors.IsTimeout(err) || apierrors.IsInternalError(err)
 }
 
-// lookAndFollow looks at the object, and at each change as long as the source tells them. done: waiting is over, with or without an error.
+// lookAndFollow looks at the object, and at each change as long as the source reports changes. done: waiting is over, with or without an error.
 func lookAndFollow(ctx context.Context, source target.Source, of target.Object, look func(client.Object) (bool, error)) (done bool, err error) {
 	object, err := source.Get(ctx, of)
 	if err != nil {

@@ -25,7 +25,7 @@ func draft(c *call.Call, list *client.InvoicePage, o options) error {
 	d := &list.Draft
 	if d.Month == "" {
 		if list.NoDraft == "" {
-			return fmt.Errorf("the manager told nothing about %s", o.month)
+			return fmt.Errorf("the manager answered nothing about %s", o.month)
 		}
 		return errors.New(list.NoDraft)
 	}

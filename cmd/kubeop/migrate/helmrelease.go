@@ -273,7 +273,7 @@ func actions(a *app, f *fields) {
 	}
 }
 
-// maxRetries is how often kubeop can be told to retry an upgrade.
+// maxRetries is the highest number of retries of an upgrade that an App can ask for.
 const maxRetries = 10
 
 func remediation(a *app, f *fields) {

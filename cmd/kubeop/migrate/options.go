@@ -74,7 +74,7 @@ func (o *options) run(ctx context.Context, args []string, read func(context.Cont
 			return err
 		}
 	}
-	return o.tell(m.report)
+	return o.print(m.report)
 }
 
 // validate adds what kubeop validate says of the written files to the report.
@@ -89,8 +89,8 @@ func (o *options) validate(ctx context.Context, report *Report) error {
 	return nil
 }
 
-// tell prints the report. The exit code is Differences if something was left out.
-func (o *options) tell(report *Report) error {
+// print prints the report. The exit code is Differences if something was left out.
+func (o *options) print(report *Report) error {
 	report.sort()
 	var err error
 	if o.format.ForPrograms() {

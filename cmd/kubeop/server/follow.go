@@ -105,7 +105,7 @@ func (s *source) changes(ctx context.Context, of target.Selection, known []strin
 // followed is what is known of a list that is followed.
 type followed struct {
 	known map[string]bool
-	// missing are those known ones that were not told again since the list began anew.
+	// missing are the known ones about which no event came since the list began anew.
 	missing map[string]bool
 	read    func([]byte) (kube.Object, error)
 	yield   func(change) bool
@@ -157,13 +157,13 @@ func (s *source) events(ctx context.Context, of target.Selection) (stream iter.S
 	case of.Kind.Name == v1alpha1.TenantKind:
 		return s.api.ListTenantsEvents(ctx, client.ListTenantsParams{}), reader(tenantOf), nil
 	case of.Namespace == "":
-		return nil, nil, &target.Explained{Text: fmt.Sprintf("the management API at %s tells the changes of one list at a time: name the tenant with --tenant", s.url)}
+		return nil, nil, &target.Explained{Text: fmt.Sprintf("the management API at %s sends the changes of one list at a time: name the tenant with --tenant", s.url)}
 	case of.Kind.Name == v1alpha1.ProjectKind:
 		return s.api.ListProjectsEvents(ctx, tenant, client.ListProjectsParams{}), reader(projectOf), nil
 	case of.Kind.Name == v1alpha1.AppKind:
 		return s.api.ListAppsEvents(ctx, tenant, project, client.ListAppsParams{}), reader(appOf), nil
 	}
-	return nil, nil, s.untold(of.Kind)
+	return nil, nil, s.unserved(of.Kind)
 }
 
 func reader[T any](convert func(T) kube.Object) func([]byte) (kube.Object, error) {

@@ -71,9 +71,9 @@ func appOf(a client.App) kube.Object {
 }
 
 // conditionsOf returns the conditions of an object. ready is what the manager says: another status than that of the condition Ready means that this is about an older version.
-func conditionsOf(told []client.Condition, ready string) []metav1.Condition {
+func conditionsOf(from []client.Condition, ready string) []metav1.Condition {
 	var all []metav1.Condition
-	for _, c := range told {
+	for _, c := range from {
 		observed := int64(present)
 		if c.Type == meta.ReadyCondition && string(c.Status) != ready {
 			observed = present - 1

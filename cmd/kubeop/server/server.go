@@ -55,7 +55,7 @@ func (s *source) get(ctx context.Context, of target.Object) (kube.Object, error)
 	case v1alpha1.AppKind:
 		return objectOf(of.Ref.App, appOf)(s.api.GetApp(ctx, of.Ref.Tenant, of.Ref.Project, of.Ref.App, client.GetAppParams{}))
 	}
-	return nil, s.untold(of.Kind)
+	return nil, s.unserved(of.Kind)
 }
 
 // objectOf reads an answer about one object.
@@ -72,9 +72,9 @@ func objectOf[T any](name string, convert func(T) kube.Object) func(*client.Answ
 	}
 }
 
-// untold is the error for what the management API does not tell.
-func (s *source) untold(kind target.Kind) error {
-	return &target.Explained{Text: fmt.Sprintf("the management API at %s does not tell of %s: leave out --server, and unset KUBEOP_SERVER, to read the cluster", s.url, kind.Plural)}
+// unserved is the error for kinds that the management API does not serve.
+func (s *source) unserved(kind target.Kind) error {
+	return &target.Explained{Text: fmt.Sprintf("the management API at %s does not serve %s: leave out --server, and unset KUBEOP_SERVER, to read the cluster", s.url, kind.Plural)}
 }
 
 // List implements target.Source.
@@ -99,7 +99,7 @@ func (s *source) list(ctx context.Context, of target.Selection) ([]kube.Object, 
 	case of.Kind.Name == v1alpha1.TenantKind:
 		return s.tenants(ctx)
 	case of.Kind.Name != v1alpha1.ProjectKind && of.Kind.Name != v1alpha1.AppKind:
-		return nil, s.untold(of.Kind)
+		return nil, s.unserved(of.Kind)
 	case of.Namespace != "":
 		tenant, project := placeOf(of)
 		if of.Kind.Name == v1alpha1.ProjectKind {

@@ -90,7 +90,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}{
 		"a forged token":       {m.URL, forged, web, "set KUBEOP_TOKEN", false},
 		"another tenant's":     {m.URL, valid, other, "`kubeop get` shows what your token may see", false},
-		"a kind it lacks":      {m.URL, valid, target.Object{Kind: target.Registry, Ref: identity.Ref{Registry: "x"}}, "does not tell of registries", false},
+		"a kind it lacks":      {m.URL, valid, target.Object{Kind: target.Registry, Ref: identity.Ref{Registry: "x"}}, "does not serve registries", false},
 		"too many requests":    {busy.URL, hurried, web, "Try again in", true},
 		"caches not filled":    {unread.URL, admin, web, "has not read the cluster yet", true},
 		"too late":             {answers(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(504) }), forged, web, "Try again a little later", true},

@@ -21,13 +21,13 @@ func (r *Repositories) dryRun(ctx context.Context, p *place, c writes.Change, re
 	if err != nil {
 		return writes.Written{}, p.failed(ctx, err, nil)
 	}
-	told := &writes.Plan{Diff: filediff.Diff{Files: []filediff.FileDiff{}}, Objects: []writes.PlannedObject{}, Confirmation: writes.Confirmation{Needed: writes.No}, Unknown: []string{}}
+	effects := &writes.Plan{Diff: filediff.Diff{Files: []filediff.FileDiff{}}, Objects: []writes.PlannedObject{}, Confirmation: writes.Confirmation{Needed: writes.No}, Unknown: []string{}}
 	checked := request.Check
 	request.Check = func(before, after *folder.Folder) error {
 		if err := checked(before, after); err != nil {
 			return err
 		}
-		return r.tell(ctx, p, told, [2]*folder.Folder{before, after})
+		return r.describe(ctx, p, effects, [2]*folder.Folder{before, after})
 	}
 	changed, err := commit.DryRun(newest, request)
 	if err == nil && !changed && c.How == writes.Delete {
@@ -36,7 +36,7 @@ func (r *Repositories) dryRun(ctx context.Context, p *place, c writes.Change, re
 	if err != nil {
 		return writes.Written{}, p.failed(ctx, err, request.Edits)
 	}
-	return writes.Written{Commit: newest.Hash, Changed: changed, Repository: p.repository.Name, File: p.path(), Plan: told}, nil
+	return writes.Written{Commit: newest.Hash, Changed: changed, Repository: p.repository.Name, File: p.path(), Plan: effects}, nil
 }
 
 // What a plan does not say.
@@ -46,10 +46,10 @@ const (
 	unknownVolumes = "Which volumes with data are in what is deleted."
 )
 
-// tell says what differs between the files before a commit and after it.
-func (r *Repositories) tell(ctx context.Context, p *place, told *writes.Plan, of [2]*folder.Folder) (err error) {
+// describe records what differs between the files before a commit and after it.
+func (r *Repositories) describe(ctx context.Context, p *place, effects *writes.Plan, of [2]*folder.Folder) (err error) {
 	before, after := of[0], of[1]
-	if told.Diff, err = filediff.Of(ctx, before, after, p.folder()); err != nil {
+	if effects.Diff, err = filediff.Of(ctx, before, after, p.folder()); err != nil {
 		return fmt.Errorf("comparing files: %w", err)
 	}
 	reader, err := r.reader()
@@ -73,15 +73,15 @@ func (r *Repositories) tell(ctx context.Context, p *place, told *writes.Plan, of
 			weighed.lose(ref)
 		}
 		quotas = quotas || ref.Kind() == v1alpha1.ProjectKind && has
-		told.Objects = append(told.Objects, writes.PlannedObject{Kind: ref.Kind(), Name: ref.Path(), Action: action})
+		effects.Objects = append(effects.Objects, writes.PlannedObject{Kind: ref.Kind(), Name: ref.Path(), Action: action})
 	})
-	told.Confirmation = weighed.confirmation(is)
-	told.Unknown = append(told.Unknown, unknownObjects)
+	effects.Confirmation = weighed.confirmation(is)
+	effects.Unknown = append(effects.Unknown, unknownObjects)
 	if quotas {
-		told.Unknown = append(told.Unknown, unknownQuota)
+		effects.Unknown = append(effects.Unknown, unknownQuota)
 	}
 	if weighed.volumes {
-		told.Unknown = append(told.Unknown, unknownVolumes)
+		effects.Unknown = append(effects.Unknown, unknownVolumes)
 	}
 	return nil
 }

@@ -27,40 +27,40 @@ func (r *Repositories) History(ctx context.Context, of history.App, ofPlatform b
 	case err != nil:
 		return history.History{}, fmt.Errorf("reading %s: %w", ref, err)
 	}
-	told := history.History{Items: []history.Delivery{}}
+	answer := history.History{Items: []history.Delivery{}}
 	for i := range app.Status.Deliveries {
-		told.Items = append(told.Items, deliveryOf(&app.Status.Deliveries[i]))
+		answer.Items = append(answer.Items, deliveryOf(&app.Status.Deliveries[i]))
 	}
 	// Its credentials are read for the log alone, so it does not matter who may write.
 	p, err := r.open(ctx, writes.Object(of), true)
 	if err == nil && p.ofPlatform() && !ofPlatform {
-		told.Incomplete = "Messages of the platform repository are for administrators."
-		return told, nil
+		answer.Incomplete = "Messages of the platform repository are for administrators."
+		return answer, nil
 	}
 	var log branchLog
 	if err == nil {
 		log, err = r.log(ctx, p)
 	}
 	if refused := new(problem.Problem); errors.As(err, &refused) {
-		told.Incomplete = refused.Detail
-		return told, nil
+		answer.Incomplete = refused.Detail
+		return answer, nil
 	}
-	for i := range told.Items {
-		if c, has := log.commits[told.Items[i].Commit]; has {
-			told.Items[i].Date, told.Items[i].Message = c.Time.UTC(), strings.TrimSpace(strings.ToValidUTF8(c.Message, ""))
+	for i := range answer.Items {
+		if c, has := log.commits[answer.Items[i].Commit]; has {
+			answer.Items[i].Date, answer.Items[i].Message = c.Time.UTC(), strings.TrimSpace(strings.ToValidUTF8(c.Message, ""))
 		}
 	}
-	return told, err
+	return answer, err
 }
 
 func deliveryOf(d *v1alpha1.DeliveryRecord) history.Delivery {
-	told := history.Delivery{
+	delivery := history.Delivery{
 		Commit: d.Commit, Author: d.Author, Revision: d.Revision, Image: d.Image, Release: d.Release, Started: d.StartedAt.UTC(), Result: d.Result, Reason: d.Reason,
 	}
 	if d.FinishedAt != nil {
-		told.Finished = d.FinishedAt.UTC()
+		delivery.Finished = d.FinishedAt.UTC()
 	}
-	return told
+	return delivery
 }
 
 // Diff implements history.Repositories.
@@ -95,9 +95,9 @@ func (r *Repositories) Diff(ctx context.Context, of history.App, from, to string
 	if !found {
 		return history.Comparison{}, problem.New(problem.NotFound, "Neither commit has "+p.folderOf()+".")
 	}
-	told := history.Comparison{From: from, To: to}
-	if told.Diff, err = filediff.Of(ctx, sides[0], sides[1], p.folderOf()); err != nil {
+	comparison := history.Comparison{From: from, To: to}
+	if comparison.Diff, err = filediff.Of(ctx, sides[0], sides[1], p.folderOf()); err != nil {
 		return history.Comparison{}, fmt.Errorf("comparing %s: %w", p.folderOf(), err)
 	}
-	return told, nil
+	return comparison, nil
 }

@@ -71,7 +71,7 @@ func (p *pass) commonCause(q cache.Question) string {
 	return p.App.Annotations[v1alpha1.RevisionAnnotation] + " " + q.Request
 }
 
-// isNew reports whether the App's question is new. After a restart, the status tells.
+// isNew reports whether the App's question is new. After a restart, the status decides.
 func (p *pass) isNew(q cache.Question) bool {
 	if (p.last.question != cache.Question{}) {
 		return p.last.question != q

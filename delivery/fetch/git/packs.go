@@ -100,8 +100,8 @@ func (b bases) Object(hash plumbing.Hash) (plumbing.ObjectType, []byte, error) {
 	return b.object(plumbing.AnyObject, hash, b.max)
 }
 
-// download copies the pack to disk. It tells errors of the network, which come from the reader, from errors of the operator's disk, which
-// come from the file.
+// download copies the pack to disk. Errors of the network come from the reader, errors of the operator's disk from the file, and each gets
+// its own error.
 func download(file *os.File, from io.Reader) error {
 	out := &diskWriter{file: file}
 	if _, err := io.Copy(out, from); err != nil {

@@ -69,7 +69,7 @@ type Options struct {
 	Now               func() time.Time
 }
 
-// Optional has what the manager does only if it is told to.
+// Optional has what the manager does only if it is configured.
 type Optional struct {
 	// Kubeconfigs gives people tokens for the cluster. If it is nil, they get none.
 	Kubeconfigs *kubeconfigs.Operations

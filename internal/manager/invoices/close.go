@@ -130,6 +130,6 @@ func (o *Operations) answer(ctx context.Context, is store.Invoice) (*answer[Invo
 			return nil, problem.FromStore(ctx, err)
 		}
 	}
-	told, err := invoiceOf(&is)
-	return &answer[Invoice]{told}, err
+	invoice, err := invoiceOf(&is)
+	return &answer[Invoice]{invoice}, err
 }

@@ -93,11 +93,11 @@ func summaryOf(is store.Invoice) InvoiceSummary {
 }
 
 func invoiceOf(is *store.Invoice) (Invoice, error) {
-	told := Invoice{Number: is.Number, Kind: kindOf(is), Closed: is.Closed, ClosedBy: is.ClosedBy, Credits: is.Credits, Reason: is.Reason}
-	if err := json.Unmarshal(is.Body, &told.Invoice); err != nil {
-		return told, fmt.Errorf("reading the invoice %d: %w", is.Number, err)
+	invoice := Invoice{Number: is.Number, Kind: kindOf(is), Closed: is.Closed, ClosedBy: is.ClosedBy, Credits: is.Credits, Reason: is.Reason}
+	if err := json.Unmarshal(is.Body, &invoice.Invoice); err != nil {
+		return invoice, fmt.Errorf("reading the invoice %d: %w", is.Number, err)
 	}
-	return told, nil
+	return invoice, nil
 }
 
 // standing returns the last invoice of a month, and what credit notes left of its net sum; nil if there is none.

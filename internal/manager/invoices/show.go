@@ -69,12 +69,12 @@ func (o *Operations) show(ctx context.Context, in *showInput) (*shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	told, err := invoiceOf(&is)
+	invoice, err := invoiceOf(&is)
 	if err != nil {
 		return nil, err
 	}
 	f := in.wanted()
-	text, err := f.write(&told)
+	text, err := f.write(&invoice)
 	if err != nil {
 		return nil, fmt.Errorf("writing the invoice %s as %s: %w", in.Number, f.name, err)
 	}
@@ -89,7 +89,7 @@ func (o *Operations) show(ctx context.Context, in *showInput) (*shown, error) {
 			to.SetHeader("Content-Security-Policy", f.policy)
 		}
 		if f.name == "csv" {
-			to.SetHeader("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%d.csv"`, told.Kind, told.Number))
+			to.SetHeader("Content-Disposition", fmt.Sprintf(`attachment; filename="%s-%d.csv"`, invoice.Kind, invoice.Number))
 		}
 		to.SetStatus(http.StatusOK)
 		// It fails only if the client disconnected.

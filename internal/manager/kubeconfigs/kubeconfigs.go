@@ -125,7 +125,7 @@ type OneInput struct {
 
 type answer[T any] struct{ Body T }
 
-// Kubeconfig is what is told of a kubeconfig.
+// Kubeconfig is the answer about a kubeconfig, without its credentials.
 type Kubeconfig struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name,omitempty"`

@@ -179,7 +179,7 @@ func (c *Cluster) Following(ctx context.Context) error {
 		return err
 	}
 	if kind, lost := c.following.oldest(); kind != "" {
-		return fmt.Errorf("%s are told as they were at %s: %w", kind, lost.since.UTC().Format(time.RFC3339), lost.why)
+		return fmt.Errorf("%s are answered as they were at %s: %w", kind, lost.since.UTC().Format(time.RFC3339), lost.why)
 	}
 	return nil
 }

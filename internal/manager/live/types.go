@@ -81,13 +81,13 @@ func ofSpec(o metav1.ObjectMeta) func(*metav1.Condition) bool {
 }
 
 func tenantOf(t *v1alpha1.Tenant) Tenant {
-	told := Tenant{
+	tenant := Tenant{
 		Name: t.Name, Projects: t.Status.Projects, Apps: t.Status.Apps, ReadyApps: t.Status.ReadyApps, PriceList: t.Spec.PriceList, State: stateOf(t.ObjectMeta, t.Status.ReconcileStatus, ofSpec(t.ObjectMeta)),
 	}
 	if t.Status.Budget != nil {
-		told.Budget = t.Status.Budget.Summary
+		tenant.Budget = t.Status.Budget.Summary
 	}
-	return told
+	return tenant
 }
 
 func projectOf(tenant string, p *v1alpha1.Project) Project {

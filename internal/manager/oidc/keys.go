@@ -160,16 +160,16 @@ func (k *keys) read(ctx context.Context) ([]jose.JSONWebKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	var told struct {
+	var configuration struct {
 		URL string `json:"jwks_uri"`
 	}
-	if err := provider.Claims(&told); err != nil {
+	if err := provider.Claims(&configuration); err != nil {
 		return nil, err
 	}
-	if !strings.HasPrefix(told.URL, "https://") {
+	if !strings.HasPrefix(configuration.URL, "https://") {
 		return nil, errors.New("its keys are not at an https URL")
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, told.URL, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, configuration.URL, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -82,13 +82,13 @@ func (c *Checks) make(ctx context.Context) []string {
 		select {
 		case o := <-outcomes:
 			delete(waiting, o.name)
-			c.tell(o.name, o.why)
+			c.logChange(o.name, o.why)
 			if o.why != nil {
 				missing = append(missing, o.name)
 			}
 		case <-limited.Done():
 			for name := range waiting {
-				c.tell(name, limited.Err())
+				c.logChange(name, limited.Err())
 				missing = append(missing, name)
 			}
 			waiting = nil
@@ -98,8 +98,8 @@ func (c *Checks) make(ctx context.Context) []string {
 	return missing
 }
 
-// tell logs the result of a check if it changed.
-func (c *Checks) tell(name string, why error) {
+// logChange logs the result of a check if it changed.
+func (c *Checks) logChange(name string, why error) {
 	if c.failed[name] == (why != nil) {
 		return
 	}

@@ -154,14 +154,14 @@ func (f *Follower) follow(ctx context.Context, s *Sampler) (cache.Cache, error) 
 	for _, kind := range []string{"Pod", "PersistentVolumeClaim", "Service"} {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
-	told := &losses{log: logr.FromContextOrDiscard(ctx), of: map[string]bool{}}
+	logged := &losses{log: logr.FromContextOrDiscard(ctx), of: map[string]bool{}}
 	watched := &watches.Watches{
 		Lost: func(kind string, silent time.Duration, why error) {
-			told.lost(kind, silent, why)
+			logged.lost(kind, silent, why)
 			s.Lost(kind, silent)
 		},
 		Followed: func(kind string) {
-			told.followed(kind)
+			logged.followed(kind)
 			s.Followed(kind)
 		},
 		Now: time.Now,

@@ -114,9 +114,9 @@ func (s *Sampler) forgetSamples(now time.Time) {
 // ask sends a request to the metrics API, and returns the answer.
 type ask func(ctx context.Context) ([]byte, error)
 
-// sample requests metrics in the interval every until the context ends, from when the pods are known. It calls told with the first error of a failure, and
+// sample requests metrics in the interval every until the context ends, from when the pods are known. It calls report with the first error of a failure, and
 // with nil when the metrics API answers again.
-func (s *Sampler) sample(ctx context.Context, ask ask, told func(error)) {
+func (s *Sampler) sample(ctx context.Context, ask ask, report func(error)) {
 	for !s.synced() && ctx.Err() == nil {
 		time.Sleep(tick / 10)
 	}
@@ -132,7 +132,7 @@ func (s *Sampler) sample(ctx context.Context, ask ask, told func(error)) {
 		}
 		if ctx.Err() == nil && failed != (err != nil) {
 			failed = err != nil
-			told(err)
+			report(err)
 		}
 		select {
 		case <-ctx.Done():

@@ -59,5 +59,5 @@ func (o *Operations) claim(ctx context.Context, in *claimInput) (*answer[Created
 	case err != nil:
 		return nil, problem.FromStore(ctx, err)
 	}
-	return &answer[Created]{Created{told(t), secret}}, nil
+	return &answer[Created]{Created{tokenOf(t), secret}}, nil
 }

@@ -60,7 +60,7 @@ func expiry(now time.Time, wanted *time.Time) (time.Time, error) {
 	return *wanted, nil
 }
 
-func told(t store.Token) Token {
+func tokenOf(t store.Token) Token {
 	return Token{
 		ID: t.ID, Name: t.Name, Scopes: t.Scopes, Created: t.Created, CreatedBy: t.CreatedBy, Expires: t.Expires, LastUsed: t.LastUsed, Revoked: t.Revoked,
 	}

@@ -30,7 +30,7 @@ type (
 )
 
 func (o *Operations) caller(ctx context.Context, _ *struct{}) (*answer[Token], error) {
-	return &answer[Token]{told(auth.Of(ctx).Token)}, nil
+	return &answer[Token]{tokenOf(auth.Of(ctx).Token)}, nil
 }
 
 func (o *Operations) list(ctx context.Context, q *page.OfTenant) (*answer[page.List[Token]], error) {
@@ -41,7 +41,7 @@ func (o *Operations) list(ctx context.Context, q *page.OfTenant) (*answer[page.L
 	read := func(after string, most int) ([]store.Token, error) {
 		return o.Store.ListTokens(ctx, tenant, after, most)
 	}
-	list, err := page.Read(ctx, q.Query, read, told, func(t Token) string { return t.ID })
+	list, err := page.Read(ctx, q.Query, read, tokenOf, func(t Token) string { return t.ID })
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (o *Operations) create(ctx context.Context, in *createInput) (*answer[Creat
 	if err != nil {
 		return nil, problem.FromStore(ctx, err)
 	}
-	return &answer[Created]{Created{told(t), secret}}, nil
+	return &answer[Created]{Created{tokenOf(t), secret}}, nil
 }
 
 func (o *Operations) revoke(ctx context.Context, in *oneInput) (*struct{}, error) {

@@ -60,7 +60,7 @@ type answer[T any] struct{ Body T }
 func (o *Operations) Register(api huma.API) {
 	huma.Register(api, huma.Operation{
 		OperationID: "listUsage", Method: http.MethodGet, Path: "/v1/usage", Summary: "What apps used, by tenant, project, app, cluster and time",
-		Description: "Amounts are sums over time: of an app that requests half a core for an hour, cpu.requested is 1800 core-seconds. What was not measured is told as a gap, and never guessed.",
+		Description: "Amounts are sums over time: of an app that requests half a core for an hour, cpu.requested is 1800 core-seconds. What was not measured is reported as a gap, and never guessed.",
 		Tags:        []string{"Usage"}, Security: auth.Required, Errors: problem.Statuses(http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound),
 	}, o.list)
 	huma.Register(api, huma.Operation{

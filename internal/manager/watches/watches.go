@@ -22,8 +22,9 @@ type Watches struct {
 	Followed func(kind string)
 	Now      func() time.Time
 
-	mu    sync.Mutex
-	heard map[string]time.Time
+	mu sync.Mutex
+	// received is when the last bytes of a watch of each kind arrived.
+	received map[string]time.Time
 }
 
 // ErrReadAnew is why a kind is lost that is read anew: the changes before are not known.
@@ -46,7 +47,7 @@ func (w *Watches) Wrap(next http.RoundTripper) http.RoundTripper {
 		case answer.StatusCode >= http.StatusBadRequest:
 			w.lose(kind, fmt.Errorf("the API server answers %s", answer.Status))
 		case watch:
-			w.hear(kind)
+			w.receive(kind)
 			answer.Body = &body{ReadCloser: answer.Body, watches: w, kind: kind, request: r}
 			w.Followed(kind)
 		}
@@ -54,22 +55,22 @@ func (w *Watches) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-func (w *Watches) hear(kind string) {
+func (w *Watches) receive(kind string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.heard == nil {
-		w.heard = map[string]time.Time{}
+	if w.received == nil {
+		w.received = map[string]time.Time{}
 	}
-	w.heard[kind] = w.Now()
+	w.received[kind] = w.Now()
 }
 
 func (w *Watches) lose(kind string, why error) {
 	w.mu.Lock()
-	heard, has := w.heard[kind]
+	last, has := w.received[kind]
 	w.mu.Unlock()
 	var silent time.Duration
 	if has {
-		silent = w.Now().Sub(heard)
+		silent = w.Now().Sub(last)
 	}
 	w.Lost(kind, silent, why)
 }
@@ -87,7 +88,7 @@ type body struct {
 func (b *body) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 	if n > 0 {
-		b.watches.hear(b.kind)
+		b.watches.receive(b.kind)
 	}
 	if err != nil && !errors.Is(err, io.EOF) && !b.closed.Load() && b.request.Context().Err() == nil {
 		b.watches.lose(b.kind, err)

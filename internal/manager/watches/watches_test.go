@@ -64,7 +64,7 @@ func TestWhatIsMissedIsTold(t *testing.T) {
 				},
 				Followed: func(string) { got = append(got, "followed") }, Now: func() time.Time { return now },
 			}
-			w.hear("pods")
+			w.receive("pods")
 			now = now.Add(5 * time.Second)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
@@ -97,7 +97,7 @@ func TestEachKindIsByItself(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var lost []string
 	w := &Watches{Lost: func(kind string, silent time.Duration, _ error) { lost = append(lost, kind+" "+silent.String()) }, Followed: func(string) {}, Now: func() time.Time { return now }}
-	w.hear("pods")
+	w.receive("pods")
 	now = now.Add(time.Minute)
 	answers := w.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(""))}, nil

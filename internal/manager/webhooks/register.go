@@ -18,7 +18,7 @@ func (o *Operations) Register(api huma.API) {
 	}
 	huma.Register(api, op("listWebhooks", http.MethodGet, "", "The webhooks that the caller may see, by id", http.StatusOK, http.StatusBadRequest), o.list)
 	create := op("createWebhook", http.MethodPost, "", "A new webhook, whose secret is shown once", http.StatusCreated, http.StatusConflict)
-	create.Description = "It is told what happens, by messages that are signed as Standard Webhooks says."
+	create.Description = "It receives messages about what happens, which are signed as Standard Webhooks says."
 	huma.Register(api, create, o.create)
 	get := op("getWebhook", http.MethodGet, "/{id}", "A webhook", http.StatusOK, http.StatusNotFound)
 	get.Description = "With its ETag in If-Match, it is changed only if nobody changed it meanwhile."

@@ -181,11 +181,11 @@ func (o *Operations) record(ctx context.Context, c Change, written Written) {
 // made makes the change, and adds where to follow it.
 func (o *Operations) made(ctx context.Context, c Change) (Written, error) {
 	written, err := o.Repositories.Write(ctx, c)
-	return c.told(written), err
+	return c.completed(written), err
 }
 
-// told returns the part of a result that the caller may see.
-func (c Change) told(written Written) Written {
+// completed returns a result with the ID of its request and the path at which to follow the commit. A dry run has no such path.
+func (c Change) completed(written Written) Written {
 	written.Request = c.ID
 	if c.DryRun {
 		return written
@@ -275,7 +275,7 @@ func (o *Operations) once(ctx context.Context, w wanted) (Written, error) {
 	// The ID depends on the time of the first request with the key: once the store has forgotten the key, it may stand for another commit.
 	id := sha256.Sum256(append([]byte(caller+"\x00"+w.key+"\x00"+strconv.FormatInt(kept.Created.UnixMicro(), 10)+"\x00"), hash[:]...))
 	w.ID = "key-" + hex.EncodeToString(id[:16])
-	w.Alone = func(written Written) { o.settle(ctx, w, kept, w.told(written), nil) }
+	w.Alone = func(written Written) { o.settle(ctx, w, kept, w.completed(written), nil) }
 	written, err := o.made(ctx, w.Change)
 	o.settle(ctx, w, kept, written, err)
 	return written, err

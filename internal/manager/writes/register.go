@@ -43,7 +43,7 @@ var notes = map[string]string{
 	"replace": "Fields that stay as they are keep their comments and their place. What the body does not have is deleted from the spec.",
 	"patch":   "The body is a merge patch (RFC 7396): null deletes a field. Everything else in the file stays as it is, with its comments.",
 	"delete": "The folder of the object is deleted in Git. What the cluster does is decided there: a commit that deletes a tenant, a project or volumes with data waits until a person confirms it, " +
-		"and is told as Held until then.",
+		"and is reported as Held until then.",
 }
 
 func register[In any, P requesting[In]](k kind, method, verb, summary string) {

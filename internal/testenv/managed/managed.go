@@ -26,7 +26,7 @@ import (
 type Manager struct {
 	http.Handler
 	URL string
-	// Index has what is told of the cluster. Unsynced is why it was not read yet.
+	// Index has the answers about the cluster. Unsynced is why the cluster was not read yet.
 	Index    *index.Index
 	Unsynced error
 
