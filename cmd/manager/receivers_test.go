@@ -13,7 +13,8 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/outbox"
 )
 
-// TestNoWebhookLeadsIntoPrivateNetworks, neither when it is created nor when it is sent to: a host may lead elsewhere then.
+// TestNoWebhookLeadsIntoPrivateNetworks: private addresses are refused when a webhook is created, and again when a message is sent, because
+// the host may have another address by then.
 func TestNoWebhookLeadsIntoPrivateNetworks(t *testing.T) {
 	r := newReceivers(nil, []string{"203.0.113.7"}, false)
 	for _, address := range []string{

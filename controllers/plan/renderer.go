@@ -46,7 +46,7 @@ type Environment struct {
 	KeyService func(origin *url.URL, ca []byte) (*http.Client, error)
 	// Limits are for tenants without limits of their own.
 	Limits budget.Limits
-	// Gateway and IngressClass are those of app.Options.
+	// Gateway and IngressClass have the same meaning as in app.Options.
 	Gateway      workload.Gateway
 	IngressClass string
 }

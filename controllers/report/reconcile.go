@@ -121,7 +121,7 @@ func (r *Reporter) objects(ctx context.Context, name string) (*declarations, err
 	return d, nil
 }
 
-// judge returns the statuses to send, and lowers again to when to look again.
+// judge returns the statuses to send. It lowers again if the next look at the repository has to be sooner.
 func (rec *record) judge(repository *v1alpha1.Repository, d *declarations, now time.Time, again *time.Duration) (send []v1alpha1.ReportedStatus) {
 	newest, held := v1alpha1.CommitOf(repository.Status.LastAttemptedRevision), v1alpha1.CommitOf(repository.Status.HeldRevision)
 	rec.keep(newest, held, now)

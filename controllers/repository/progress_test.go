@@ -52,7 +52,7 @@ func TestPendingObjectsAreInTheOrderOfGit(t *testing.T) {
 		t.Errorf("after changes (-want +got):\n%s", diff)
 	}
 	p.done(ref("a/aa"))
-	p.look(ref("a/aa")) // It is in the sorted list from before, too.
+	p.look(ref("a/aa")) // The sorted list still has its earlier entry.
 	if diff := cmp.Diff([]string{"a", "a/a/z", "a/aa", "a/b/c", "b/x/y"}, paths(p.pending.All())); diff != "" || !p.pending.Has(ref("a/aa")) {
 		t.Errorf("removed and added (-want +got):\n%s", diff)
 	}

@@ -69,7 +69,7 @@ func TestAnObjectThatNeedsAListIsWokenByIt(t *testing.T) {
 	if got := <-woken; got != client.ObjectKeyFromObject(b.app) {
 		t.Errorf("woke %s", got)
 	}
-	if _, err := b.run(t, err); err != nil { // Who asks late is woken, too.
+	if _, err := b.run(t, err); err != nil { // An object that asks after the change is woken, too.
 		t.Fatal(err)
 	}
 	<-woken

@@ -115,7 +115,7 @@ func TestAllTenantsTogetherAreBounded(t *testing.T) {
 	}
 }
 
-// TestPacksCountForTheTenantThatFetchedThem fetches what others brought, also before a restart.
+// TestPacksCountForTheTenantThatFetchedThem has a tenant use a pack that another tenant fetched, before and after a restart.
 func TestPacksCountForTheTenantThatFetchedThem(t *testing.T) {
 	repo := sources.NewGitRepo(t)
 	repo.Write("a", sources.Noise(1, 60*limit.KiB))

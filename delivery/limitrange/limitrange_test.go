@@ -27,7 +27,7 @@ func policies(t *testing.T, specs ...string) (all []v1alpha1.Policy) {
 	return all
 }
 
-// flat is the item of containers as "max.cpu=2 …", sorted, without what holds for a project without policies.
+// flat returns the limits of an item as text, such as " max.cpu=2 limit.memory=1Gi ".
 func flat(t *testing.T, item any) string {
 	t.Helper()
 	text, err := json.Marshal(item)

@@ -184,7 +184,8 @@ func (t *folderTree) open(parent *object, folder string, build *v1alpha1.Build, 
 	}
 }
 
-// sort adds an object to those of Flux, or to what its Kustomization holds.
+// sort adds an object of Flux to the objects to import. It adds another object to those that its Kustomization applies, or to the loose ones if
+// it has no Kustomization. It leaves out the objects that install Flux.
 func (t *folderTree) sort(parent *object, o *unstructured.Unstructured, folder string, build *v1alpha1.Build) {
 	group := o.GroupVersionKind().Group
 	switch {

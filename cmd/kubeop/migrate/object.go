@@ -25,9 +25,9 @@ type object struct {
 	held []*unstructured.Unstructured
 	// children are the objects of Flux that a Kustomization applies.
 	children []*object
-	// opened: what a Kustomization applies is known, from its folder or its inventory.
+	// opened: kubeop read which objects a Kustomization applies, from its folder or its inventory.
 	opened bool
-	// chart: the folder that an Application names has a chart.
+	// chart: the folder that an Application names contains a chart.
 	chart bool
 }
 

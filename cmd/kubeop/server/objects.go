@@ -15,7 +15,8 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// present is the generation of every object here. A condition Ready about an older version has another one.
+// present is the generation that this package gives every object, as the management API does not answer it. A condition Ready that is about an
+// older version of its object gets a lower one.
 const present = 1
 
 // placeOf returns the tenant and the project of a selection.
@@ -70,7 +71,8 @@ func appOf(a client.App) kube.Object {
 	return o
 }
 
-// conditionsOf returns the conditions of an object. ready is what the manager says: another status than that of the condition Ready means that this is about an older version.
+// conditionsOf returns the conditions of an object. ready is the state that the manager answers: if the condition Ready has another status, it is about
+// an older version of the object.
 func conditionsOf(from []client.Condition, ready string) []metav1.Condition {
 	var all []metav1.Condition
 	for _, c := range from {

@@ -113,7 +113,7 @@ func (d *State) words() string {
 	return fmt.Sprintf("%s%d changed objects are not compared yet", words, d.uncompared)
 }
 
-// Describe says how a live object differs from its author: the source or the release.
+// Describe returns a text that says how a live object differs from what its author declares. author names the source or the release.
 func Describe(object string, missing bool, fields []differ.Change, author string) string {
 	if missing {
 		return object + " is gone"

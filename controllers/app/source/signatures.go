@@ -76,7 +76,7 @@ func (f *Fetcher) Verify(ctx context.Context, s *subject.Subject, objects []*uns
 	return err
 }
 
-// verify is Verify. It returns what has no signature that counts.
+// verify does what Verify says, and returns the images for which it found no valid signature, with the reasons.
 func (f *Fetcher) verify(ctx context.Context, s *subject.Subject, objects []*unstructured.Unstructured) (without []unsigned, err error) {
 	if !guardrails.Verifies(s.Guardrails) {
 		return nil, nil

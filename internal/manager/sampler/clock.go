@@ -30,7 +30,7 @@ func newClock(read func() fence.Instant) *clock {
 
 func (c *clock) now() time.Time { return c.base.Add(c.read().Running - c.began) }
 
-// differs reports whether the wall clock differs, and adopt has not decided yet which clock is right.
+// differs reports whether the wall clock differed when adopt was last called, and was not adopted.
 func (c *clock) differs() bool { return c.by != 0 }
 
 // adopt sets this clock to the wall clock if that has differed by the same time for the time patience, and reports whether it did.

@@ -33,7 +33,7 @@ type Tenant struct {
 	MaxTerminationGracePeriod metav1.Duration `json:"maxTerminationGracePeriod"`
 }
 
-// group are the cases of a rule as the file has them: a field in each of some objects.
+// group is an entry of the file: each field of Cases is tried in each object of In, and Rule decides about all of them.
 type group struct {
 	Rule  string   `json:"rule"`
 	In    []string `json:"in"`
