@@ -16,9 +16,9 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestNoRightIsEnoughForWhatTheControlPlaneWrites tries, as an account and a person with every right in a project's namespace, what only Kubernetes and the
+// TestRightsInANamespaceAllowNoWritesOfTheControlPlane tries, as an account and a person with every right in a project's namespace, what only Kubernetes and the
 // platform write, and then the same as these.
-func TestNoRightIsEnoughForWhatTheControlPlaneWrites(t *testing.T) {
+func TestRightsInANamespaceAllowNoWritesOfTheControlPlane(t *testing.T) {
 	n, bot := limited(t, "planes")
 	n.reserve("web.planes.example")
 	made := func(text string) client.Object {

@@ -49,9 +49,9 @@ func TestAnInstallHasNoWebhook(t *testing.T) {
 	}
 }
 
-// TestWhatHasHostsWaitsForTheGuardrails: every API group of kinds with host names that the rules of Policies judge is one of which nothing is created without
+// TestKindsWithHostsAreNotCreatedWithoutGuardrails: every API group of kinds with host names that the rules of Policies judge is one of which nothing is created without
 // Guardrails.
-func TestWhatHasHostsWaitsForTheGuardrails(t *testing.T) {
+func TestKindsWithHostsAreNotCreatedWithoutGuardrails(t *testing.T) {
 	o, err := op()
 	if err != nil {
 		t.Fatal(err)
@@ -77,8 +77,8 @@ func TestWhatHasHostsWaitsForTheGuardrails(t *testing.T) {
 	}
 }
 
-// TestWhatTheChartInstallsIsUnchanged: what the API server fills in is no change of a policy or a binding of the chart.
-func TestWhatTheChartInstallsIsUnchanged(t *testing.T) {
+// TestDefaultsOfTheAPIServerCountAsNoChange: what the API server fills in is no change of a policy or a binding of the chart.
+func TestDefaultsOfTheAPIServerCountAsNoChange(t *testing.T) {
 	o, err := op()
 	if err != nil {
 		t.Fatal(err)

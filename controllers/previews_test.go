@@ -225,9 +225,9 @@ func (n *team) planPreview(branch, as string) *plan.Plan {
 	return made
 }
 
-// TestWhatTheClusterRefusesOfABranchIsInTheStatusOfItsPreview pushes a branch with an app that a policy of the cluster refuses. Main stays
+// TestThePreviewStatusNamesWhatTheClusterRefusesOfABranch pushes a branch with an app that a policy of the cluster refuses. Main stays
 // applied, and so do the other apps of the branch.
-func TestWhatTheClusterRefusesOfABranchIsInTheStatusOfItsPreview(t *testing.T) {
+func TestThePreviewStatusNamesWhatTheClusterRefusesOfABranch(t *testing.T) {
 	n := newTeam(t, "unwanted")
 	files := greeting("main")
 	files["projects/shop/project.yaml"] = fmt.Sprintf(projectFile, "shop") + "spec:\n  previews: {branches: \"feature-*\"}\n"

@@ -16,8 +16,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestWhatAdministratorsTakeAwayGoesWhateverATenantWrote: amounts that the API server refuses keep neither access, nor credentials, nor connections.
-func TestWhatAdministratorsTakeAwayGoesWhateverATenantWrote(t *testing.T) {
+// TestInvalidAmountsOfATenantKeepNoRevokedAccess: amounts that the API server refuses keep neither access, nor credentials, nor connections.
+func TestInvalidAmountsOfATenantKeepNoRevokedAccess(t *testing.T) {
 	n := newTeam(t, "revoked")
 	ann, mallory := v1alpha1.Owner{Kind: rbacv1.UserKind, Name: "ann", Role: "admin"}, v1alpha1.Owner{Kind: rbacv1.UserKind, Name: "mallory", Role: "admin"}
 	n.tenanted(func(s *v1alpha1.TenantSpec) {

@@ -234,8 +234,8 @@ func TestAHookIsCheckedLikeTheObjects(t *testing.T) {
 	}
 }
 
-// TestWhatAChartRendersIsChecked for the manifests and then for the hooks, and what was filled in for either is reported.
-func TestWhatAChartRendersIsChecked(t *testing.T) {
+// TestManifestsAndHooksOfAChartAreChecked, and what was filled in for either is reported.
+func TestManifestsAndHooksOfAChartAreChecked(t *testing.T) {
 	b := admitFixture(t)
 	admit := b.admitter.admitRendered(t.Context(), b.s)
 	for _, name := range []string{"manifest", "hook"} {

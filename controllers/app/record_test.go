@@ -160,8 +160,8 @@ func TestARevisionIsNotRecordedIfItsObjectsCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestWhetherAnObjectHasChangedSinceHelmWroteIt.
-func TestWhetherAnObjectHasChangedSinceHelmWroteIt(t *testing.T) {
+// TestAnObjectWithItsRecordedDigestIsUnchanged since Helm wrote it. An object that cannot be read counts as changed.
+func TestAnObjectWithItsRecordedDigestIsUnchanged(t *testing.T) {
 	same := &metav1.ObjectMeta{Namespace: shop, Name: "same", UID: "1", ResourceVersion: "7"}
 	recorded := entry("ConfigMap", "same")
 	recorded.Digest = fingerprint.StateOf(inventory.ObjectID{Namespace: shop, Kind: "ConfigMap", Name: "same"}, same)

@@ -160,8 +160,8 @@ func TestManyNamespacesAreReadAtOnce(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeCountedIsAnError: nothing is deleted before all of it is known.
-func TestWhatCannotBeCountedIsAnError(t *testing.T) {
+// TestAnIncompleteCountIsAnError: nothing is deleted before all of it is known.
+func TestAnIncompleteCountIsAnError(t *testing.T) {
 	down := errors.New("down")
 	lost := map[identity.Ref]client.Object{{Tenant: "acme"}: &v1alpha1.Tenant{}}
 	for _, kind := range []string{"*v1alpha1.ProjectList", "*v1alpha1.AppList", "*v1.PersistentVolumeClaimList", "*v1.PartialObjectMetadataList", "*v1alpha1.Project", "*v1alpha1.Tenant"} {

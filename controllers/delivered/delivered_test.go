@@ -218,7 +218,7 @@ func TestEachCommitHasItsEventHoweverQuicklyTheyFollow(t *testing.T) {
 	p.want()
 }
 
-func TestWhatNoCommitDeclaredIsNamedByItsRevision(t *testing.T) {
+func TestADeliveryWithoutACommitIsNamedByItsRevision(t *testing.T) {
 	p := newProject(t, "chart")
 	p.declare("chart", "").Annotations = nil
 	p.deliver("chart", "", v1alpha1.DeliverySucceeded, func(d *v1alpha1.DeliveryRecord) { d.Revision, d.Author, d.Release = "1.2.3", "", 2 })

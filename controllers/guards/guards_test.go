@@ -173,8 +173,8 @@ func pulling() []v1alpha1.Policy {
 	}}}}
 }
 
-// TestWhatKubernetesEnforcesItselfIsReported, with the files that state it.
-func TestWhatKubernetesEnforcesItselfIsReported(t *testing.T) {
+// TestRulesThatKubernetesEnforcesAreReported, with the files that state it.
+func TestRulesThatKubernetesEnforcesAreReported(t *testing.T) {
 	one := resource.MustParse("1")
 	policies := []v1alpha1.Policy{
 		{ObjectMeta: metav1.ObjectMeta{Name: "sizes"}, Spec: v1alpha1.PolicySpec{Limits: &v1alpha1.LimitRules{Max: corev1.ResourceList{corev1.ResourceCPU: one}}, Quota: &v1alpha1.QuotaRules{Default: corev1.ResourceList{corev1.ResourcePods: one}}}},

@@ -30,8 +30,8 @@ func (d *discovered) RESTMapping(kind schema.GroupKind, versions ...string) (*me
 	return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
 }
 
-// TestWhoDependsOnAKindIsWokenWhenItComesOrGoes, and not by the other kinds that come and go.
-func TestWhoDependsOnAKindIsWokenWhenItComesOrGoes(t *testing.T) {
+// TestDependentsOfAKindAreWokenWhenItComesOrGoes, and not by the other kinds that come and go.
+func TestDependentsOfAKindAreWokenWhenItComesOrGoes(t *testing.T) {
 	d, woken := &discovered{}, 0
 	kind := &OptionalKind{Kind: isolation.ClusterPolicyKind, Mapper: d}
 	kind.OnChange(func() { woken++ })

@@ -12,8 +12,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestWhatDoesNotFitIntoTheBudgetIsRefused as the operator refuses it. What the commit shrinks makes room.
-func TestWhatDoesNotFitIntoTheBudgetIsRefused(t *testing.T) {
+// TestQuotasAboveTheBudgetAreRefused as by the operator. A quota that the commit lowers makes room.
+func TestQuotasAboveTheBudgetAreRefused(t *testing.T) {
 	const small = "spec: {quota: {requests.cpu: 2}}\n"
 	for name, tc := range map[string]struct {
 		budget string

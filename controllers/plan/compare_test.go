@@ -93,8 +93,8 @@ func TestPreviewsAreNotPartOfACommit(t *testing.T) {
 	}
 }
 
-// TestWhatExceedsALimitIsRefused, in the order of Git, as the operator refuses it. What the commit deletes makes room.
-func TestWhatExceedsALimitIsRefused(t *testing.T) {
+// TestObjectsAboveALimitAreRefused, in the order of Git, as by the operator. An object that the commit deletes makes room.
+func TestObjectsAboveALimitAreRefused(t *testing.T) {
 	const app = "spec: {type: Image, image: {reference: nginx:1}}\n"
 	const update = "update Project kubeop-acme/shop"
 	two := int32(2)

@@ -98,8 +98,8 @@ func TestOnlyTheFirstProblemOfAPreviewIsReported(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrongInTheClusterIsAddedToTheStatus of each preview.
-func TestWhatIsWrongInTheClusterIsAddedToTheStatus(t *testing.T) {
+// TestProblemsInTheClusterAreAddedToTheStatus of the preview that has them.
+func TestProblemsInTheClusterAreAddedToTheStatus(t *testing.T) {
 	statuses := []v1alpha1.PreviewStatus{{Project: "a"}, {Project: "b", Message: "old"}, {Project: "c", Message: "old"}}
 	got := With(statuses, map[string][]string{"a": {"no rights"}, "b": {"no rights", "no quota"}})
 	for i, want := range []string{"no rights", "old; no rights (and 1 more)", "old"} {

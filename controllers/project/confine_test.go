@@ -54,8 +54,8 @@ func nested() (ranges []string) {
 	return ranges
 }
 
-// TestWhatKeepsAProjectWithoutItsClusterPolicyIsSaid, and is no failure while the API server does not serve the kind.
-func TestWhatKeepsAProjectWithoutItsClusterPolicyIsSaid(t *testing.T) {
+// TestTheReasonForAMissingClusterPolicyIsReported. It is no failure while the API server does not serve the kind.
+func TestTheReasonForAMissingClusterPolicyIsReported(t *testing.T) {
 	kind := schema.GroupResource{Group: "policy.networking.k8s.io", Resource: "clusternetworkpolicies"}
 	for name, c := range map[string]struct {
 		served bool

@@ -191,8 +191,8 @@ func TestAPolicyThatKeepsChangingIsNarrowed(t *testing.T) {
 	}
 }
 
-// TestRulesBeforeNarrowWhileAPolicyIsMissing: what was refused meanwhile must not stay open because the tenant names a policy that does not exist.
-func TestRulesBeforeNarrowWhileAPolicyIsMissing(t *testing.T) {
+// TestEarlierRulesApplyWhileAPolicyIsMissing: what was refused meanwhile must not stay open because the tenant names a policy that does not exist.
+func TestEarlierRulesApplyWhileAPolicyIsMissing(t *testing.T) {
 	was := &v1alpha1.Guardrails{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: v1alpha1.GuardrailsName, Labels: map[string]string{
 		v1alpha1.TenantLabel: "acme", v1alpha1.ProjectLabel: "shop"}}, Spec: v1alpha1.GuardrailsSpec{Network: &v1alpha1.AllowedNetwork{}}}
 	b := newFixture(t, was, everything("web"))

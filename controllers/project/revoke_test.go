@@ -39,8 +39,8 @@ func (b *fixture) admins() (names []string) {
 	return names
 }
 
-// TestWhatATenantLosesIsTakenAwayWhileItsGuardFails, and nobody gets anything meanwhile.
-func TestWhatATenantLosesIsTakenAwayWhileItsGuardFails(t *testing.T) {
+// TestAccessIsRevokedWhileAGuardFails, and nobody gets anything meanwhile.
+func TestAccessIsRevokedWhileAGuardFails(t *testing.T) {
 	hub := &v1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "hub"}, Spec: v1alpha1.RegistrySpec{Host: "registry.example.com", Tenants: []string{"acme"}, SecretRef: v1alpha1.LocalSecretReference{Name: "hub-pull"}}}
 	credentials := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-system", Name: "hub-pull"}, Data: map[string][]byte{"username": []byte("ann"), "password": []byte("hunter2")}}
 	copied := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: v1alpha1.PullSecretPrefix + "hub"}}
@@ -132,8 +132,9 @@ func TestAFormerOwnerLosesAccessWhileAProjectIsRemoved(t *testing.T) {
 	}
 }
 
-// TestWhatATenantWritesKeepsNoGuardFromBeingNarrowed: amounts that no quota can have, and limits that contradict each other. What administrators allow holds.
-func TestWhatATenantWritesKeepsNoGuardFromBeingNarrowed(t *testing.T) {
+// TestInvalidValuesOfATenantStopNoNarrowing: the project has amounts that no quota can have, and limits that contradict each other. What administrators
+// allow holds.
+func TestInvalidValuesOfATenantStopNoNarrowing(t *testing.T) {
 	b := newFixture(t)
 	b.serveTier()
 	b.fault = func(verb string, o any, data string) error {

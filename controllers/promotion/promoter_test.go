@@ -135,8 +135,8 @@ func TestAnAppHasToBeHealthyLongEnough(t *testing.T) {
 	f.wants(v1alpha1.ProgressingReason, "web: writing image.reference: web:1.0 → web:1.1")
 }
 
-// TestWhatWasPromotedOnceIsNotPromotedAgain: the file says something else because a person wrote it.
-func TestWhatWasPromotedOnceIsNotPromotedAgain(t *testing.T) {
+// TestAVersionIsPromotedOnlyOnce: if the file has another version afterwards, a person wrote it.
+func TestAVersionIsPromotedOnlyOnce(t *testing.T) {
 	f := newFixture(t, v1alpha1.Promotion{From: "staging", Approval: v1alpha1.ApprovalAnnotation}, app("staging", "web", "web:1.1"), app("production", "web", "web:1.0"))
 	project, reason, message, _ := f.pass()
 	_, token, _ := strings.Cut(message, "confirm-promotion=")
@@ -211,8 +211,8 @@ func (w *writer) Last(string) (update.Update, *update.Written) { return update.U
 
 func (w *writer) Drop(key string) { w.dropped = append(w.dropped, key) }
 
-// TestWhatIsWrittenIsRecordedOnce, also while the status does not have it yet, and what is not asked for any more is dropped.
-func TestWhatIsWrittenIsRecordedOnce(t *testing.T) {
+// TestAWrittenPromotionIsRecordedOnce, also while the status does not have it yet, and what is not asked for any more is dropped.
+func TestAWrittenPromotionIsRecordedOnce(t *testing.T) {
 	f := newFixture(t, v1alpha1.Promotion{From: "staging", Write: v1alpha1.WritePullRequest}, app("staging", "web", "web:1.1"), app("production", "web", "web:1.0"))
 	w := &writer{note: step.Note{Reason: v1alpha1.WriteFailedReason, Message: "refused by a hook"}}
 	again := 0
@@ -351,8 +351,7 @@ func TestTheFirstOfSeveralAppsToBecomeDueSetsTheNextLook(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrittenOfSeveralAppsIsRecordedOfEach.
-func TestWhatIsWrittenOfSeveralAppsIsRecordedOfEach(t *testing.T) {
+func TestPromotionsOfSeveralAppsAreAllRecorded(t *testing.T) {
 	f := newFixture(t, v1alpha1.Promotion{From: "staging"}, app("staging", "web", "web:1.1"), app("production", "web", "web:1.0"), app("staging", "api", "api:1.1"), app("production", "api", "api:1.0"))
 	f.Writes = &writer{writes: true}
 	var names []string
@@ -414,7 +413,7 @@ func TestARestartChangesNoStatus(t *testing.T) {
 	}
 }
 
-func TestWhatAPersonHasToDoComesFirst(t *testing.T) {
+func TestTheMessageBeginsWithTheTasksOfPeople(t *testing.T) {
 	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: production.Namespace, Name: production.Name}}
 	s := &state{}
 	s.add(v1alpha1.ProgressingReason, "a")

@@ -32,7 +32,7 @@ func TestOthersEntriesStay(t *testing.T) {
 	}
 }
 
-func TestWhetherAnAppDeliversTheList(t *testing.T) {
+func TestOnlyAnAppThatAppliesTheListDeliversIt(t *testing.T) {
 	const list, other = `{"f:imagePullSecrets":{}}`, `{"f:automountServiceAccountToken":{}}`
 	for name, c := range map[string]struct {
 		manager   string

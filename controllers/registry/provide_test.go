@@ -141,8 +141,8 @@ func TestAProjectWithoutRegistriesNeedsNoDeployer(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeProvidedStaysOrIsSomebodyElses: a copy stays while its credential is missing, and another owner's Secret is none of the project's.
-func TestWhatCannotBeProvidedStaysOrIsSomebodyElses(t *testing.T) {
+// TestACopyStaysWhileItsCredentialIsMissing. A Secret of another owner is not changed.
+func TestACopyStaysWhileItsCredentialIsMissing(t *testing.T) {
 	held := Held{Secrets: secretsOf("a", "b"), Entries: []v1alpha1.InventoryEntry{entry("kubeop-registry-a", "Secret"), entry("kubeop-registry-b", "Secret")}}
 	held.Entries[0].Digest, held.Entries[1].Digest = "old", "old"
 	another := map[string]string{v1alpha1.TenantLabel: "beta", v1alpha1.ProjectLabel: "shop", v1alpha1.AppLabel: "web"}
@@ -232,8 +232,8 @@ func TestNoErrorOfARequestIsLost(t *testing.T) {
 	}
 }
 
-// TestWhatWasWrittenBeforeAnErrorIsRecorded: the next pass does not take it for somebody else's.
-func TestWhatWasWrittenBeforeAnErrorIsRecorded(t *testing.T) {
+// TestSecretsWrittenBeforeAnErrorAreRecorded, so that the next pass knows them as its own.
+func TestSecretsWrittenBeforeAnErrorAreRecorded(t *testing.T) {
 	p := newProvided(t, nil, Held{}, slices.Concat(credential("a"), credential("b"))...)
 	p.Record = func(_ context.Context, held Held) error {
 		if slices.Contains(held.names(), "kubeop-registry-b") {

@@ -335,8 +335,8 @@ func TestOnlyAppsOfACommitThatStaySayHowItIs(t *testing.T) {
 	}
 }
 
-// TestWhatWasForAnotherPlaceIsNotSentAnyMore: the host that the spec names now would get it.
-func TestWhatWasForAnotherPlaceIsNotSentAnyMore(t *testing.T) {
+// TestStatusesForAnEarlierPlaceAreDropped: otherwise the place that the spec names now would get them.
+func TestStatusesForAnEarlierPlaceAreDropped(t *testing.T) {
 	b := newBed(t)
 	b.repository(attempted(c1, false))
 	b.look(0, "11 pending: kubeop applies it")
@@ -374,8 +374,8 @@ func full(tenant string) *gitreport.Queue {
 	return queue
 }
 
-// TestWhatTheQueueHasNoRoomForIsGivenToItLater: nothing else wakes the tenant or the repository again.
-func TestWhatTheQueueHasNoRoomForIsGivenToItLater(t *testing.T) {
+// TestAFullQueueGetsItsMessagesLater: nothing else wakes the tenant or the repository again.
+func TestAFullQueueGetsItsMessagesLater(t *testing.T) {
 	h, b := newHall(t, "slack"), newBed(t)
 	h.app(metav1.ConditionTrue, "")
 	h.look(0)
@@ -474,8 +474,8 @@ func TestAStatusThatFailedIsSentAtOnceWithAnotherSecret(t *testing.T) {
 	sent(2)
 }
 
-// TestWhatFailedIsSentAtOnceWithAnotherSecretOfTheReceiver: an administrator has corrected the Secret.
-func TestWhatFailedIsSentAtOnceWithAnotherSecretOfTheReceiver(t *testing.T) {
+// TestAChangedSecretSendsFailedMessagesAtOnce: an administrator has corrected the Secret.
+func TestAChangedSecretSendsFailedMessagesAtOnce(t *testing.T) {
 	h := newHall(t, "slack")
 	passes := clocktesting.NewFakeClock(time.Now())
 	h.Queue = gitreport.NewQueue(passes, nil)

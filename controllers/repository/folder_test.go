@@ -260,9 +260,9 @@ func TestFolderOfAnotherSpecIsReadAnew(t *testing.T) {
 	b.wantFound(0, 0) // With the Secret that is known.
 }
 
-// TestFolderThatIsNotThere looks at when the app is looked at again, what it says, and how often the server is asked by an
+// TestAnAppSaysWhyItsFolderIsNotThere checks the message, when the app is looked at again, and how often the server is asked by an
 // app that events wake.
-func TestFolderThatIsNotThere(t *testing.T) {
+func TestAnAppSaysWhyItsFolderIsNotThere(t *testing.T) {
 	cases := map[string]struct {
 		change func(b *fixture)
 		after  time.Duration

@@ -117,8 +117,8 @@ func TestAConfirmationEndsTheWaitOfOneCommit(t *testing.T) {
 	}
 }
 
-// TestWhatAFreezeDoesNotHold is what administrators change, and the first commit.
-func TestWhatAFreezeDoesNotHold(t *testing.T) {
+// TestAFreezeDoesNotHoldChangesOfAdministrators, nor the first commit.
+func TestAFreezeDoesNotHoldChangesOfAdministrators(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.Repository){
 		"the first commit": func(o *v1alpha1.Repository) { o.Status = v1alpha1.RepositoryStatus{} },
 		"another ref":      func(o *v1alpha1.Repository) { o.Spec.Ref = &sourcev1.GitRepositoryRef{Branch: "main"} },

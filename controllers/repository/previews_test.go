@@ -33,8 +33,8 @@ func (c *cluster) withPreview(main *tree.Tree) (both *tree.Tree, status v1alpha1
 	return main.With([]*tree.Project{read}), v1alpha1.PreviewStatus{Project: "shop-pr-x", PreviewOf: "shop", Branch: "x", Revision: "x@sha1:1"}
 }
 
-// TestWhatTheClusterRefusesOfAPreviewIsNoProblemOfTheCommit: it is in status.previews, and tried again.
-func TestWhatTheClusterRefusesOfAPreviewIsNoProblemOfTheCommit(t *testing.T) {
+// TestARefusedPreviewIsNoProblemOfItsCommit: status.previews has the refusal, and the preview is tried again.
+func TestARefusedPreviewIsNoProblemOfItsCommit(t *testing.T) {
 	kind := v1alpha1.GroupVersion.WithKind(v1alpha1.AppKind).GroupKind()
 	for name, c := range map[string]struct {
 		of   string
@@ -96,8 +96,8 @@ func TestAnObjectOfAPreviewIsOfItsBranch(t *testing.T) {
 	}
 }
 
-// TestWhatIsMissingToListPullRequestsIsSaid, without asking any Git host.
-func TestWhatIsMissingToListPullRequestsIsSaid(t *testing.T) {
+// TestTheErrorNamesWhatListingPullRequestsNeeds, without asking any Git host.
+func TestTheErrorNamesWhatListingPullRequestsNeeds(t *testing.T) {
 	k := newCluster(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-system", Name: "git"}, Data: map[string][]byte{"username": []byte("x"), "password": []byte("y")}})
 	k.credentials = credentials.Cache{Reader: k.api, Metadata: k.api, Named: func(context.Context, string) bool { return true }, Clock: k.clock}
 	k.Network = &transport.Network{}

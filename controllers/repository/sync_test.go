@@ -62,8 +62,8 @@ func TestAFailureIsReportedUntilTheRemoteAnswers(t *testing.T) {
 	}
 }
 
-// TestWhatIsFetchedIsNamedByItsRef, and only a semver range that nothing overrides selects tags that need not descend from each other.
-func TestWhatIsFetchedIsNamedByItsRef(t *testing.T) {
+// TestASourceIsNamedByItsRef, and only a semver range that nothing overrides selects tags that need not descend from each other.
+func TestASourceIsNamedByItsRef(t *testing.T) {
 	for name, c := range map[string]struct {
 		ref      *sourcev1.GitRepositoryRef
 		want     string

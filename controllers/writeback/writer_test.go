@@ -251,7 +251,7 @@ func TestABranchOfOthersIsNotProposed(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeWrittenIsReported(t *testing.T) {
+func TestAFailedWriteReportsItsReason(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*fixture)
 		want   string

@@ -98,8 +98,8 @@ func TestABrokenAppKeepsItsObjectsOverARestart(t *testing.T) {
 	}
 }
 
-// TestWhatIsRecordedOfOneAppStaysWhenAnotherIsForgotten, and what is recorded of the other does not.
-func TestWhatIsRecordedOfOneAppStaysWhenAnotherIsForgotten(t *testing.T) {
+// TestForgettingAnAppKeepsTheRecordsOfOthers, and drops its own.
+func TestForgettingAnAppKeepsTheRecordsOfOthers(t *testing.T) {
 	var all declarations
 	api, web := gitApp(1), gitApp(1)
 	web.Name = "web"

@@ -140,7 +140,7 @@ func TestErrorsOfReadsAreDistinguishedFromMissingObjects(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingNamesWhoCreatesIt(t *testing.T) {
+func TestAMissingInputNamesWhoCreatesIt(t *testing.T) {
 	for kind, want := range map[string]string{ConfigMap: "; an app of the project delivers it from Git", Secret: "kubectl create secret generic db"} {
 		b := newFixture()
 		b.version = ""

@@ -78,7 +78,7 @@ func TestAViolationCountsOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsDeniedIsToldApart(t *testing.T) {
+func TestDeniedDiffersWithTheRulesThatDeny(t *testing.T) {
 	one := &v1alpha1.GuardrailsSpec{Deny: []v1alpha1.AppliedPolicy{{Policy: "a"}}, Warn: []v1alpha1.AppliedPolicy{{Policy: "b"}}}
 	other := &v1alpha1.GuardrailsSpec{Deny: []v1alpha1.AppliedPolicy{{Policy: "b"}}}
 	opens := &v1alpha1.GuardrailsSpec{Deny: one.Deny, Network: &v1alpha1.AllowedNetwork{}}

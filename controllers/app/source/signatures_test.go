@@ -187,8 +187,8 @@ func TestARegistryIsAskedAboutSignaturesAgainWithOtherCredentials(t *testing.T) 
 	}
 }
 
-// TestWhatIsVerifiedIsListedUnderItsRules, once for each image, and by the rules as they are in the cluster.
-func TestWhatIsVerifiedIsListedUnderItsRules(t *testing.T) {
+// TestVerifiedImagesAreListedUnderTheirRules, once for each image, and by the rules as they are in the cluster.
+func TestVerifiedImagesAreListedUnderTheirRules(t *testing.T) {
 	key, server := ocitest.NewSigner(t), ocitest.ServeOCI(t, httptest.NewServer)
 	host, digest := server.Listener.Addr().String(), "sha256:"+strings.Repeat("a", 64)
 	server.SignTagged(t, digest, key)

@@ -121,8 +121,8 @@ func (w *world) listed(image string) bool {
 	return strings.Contains(fmt.Sprint(live.Spec.Signed), image)
 }
 
-// TestWhatRunsIsListedWhenTheRulesChange: its pods start anew before the next release, and would be refused.
-func TestWhatRunsIsListedWhenTheRulesChange(t *testing.T) {
+// TestRunningImagesAreListedWhenTheRulesChange: pods that start anew before the next release would be refused otherwise.
+func TestRunningImagesAreListedWhenTheRulesChange(t *testing.T) {
 	key, server := ocitest.NewSigner(t), ocitest.ServeOCI(t, httptest.NewServer)
 	host, digest, later := server.Listener.Addr().String(), "sha256:"+strings.Repeat("a", 64), "sha256:"+strings.Repeat("b", 64)
 	server.SignTagged(t, digest, key)

@@ -61,8 +61,8 @@ func TestRemovedObjectsAreGone(t *testing.T) {
 	}
 }
 
-// TestWhatIsHeldBackIsKnownByTenant, until nothing of the tenant is.
-func TestWhatIsHeldBackIsKnownByTenant(t *testing.T) {
+// TestHeldObjectsAreKnownByTenant until none of the tenant is held back.
+func TestHeldObjectsAreKnownByTenant(t *testing.T) {
 	one, two, other := app("acme", "shop", "a"), app("acme", "shop", "b"), app("beta", "shop", "a")
 	over := Over{}
 	over.Drop(one)
