@@ -61,9 +61,9 @@ func TestApplyConfigurationsEqualTheirJSON(t *testing.T) {
 	}
 }
 
-// TestWhatMustNotExistIsWithdrawn: recorded or not, and also where the watch does not know the kind. What the watch knows to be absent costs no
+// TestWithdrawingDeletesOnlyObjectsOfTheApp, recorded or not, and also where the watch does not know the kind. What the watch knows to be absent costs no
 // request.
-func TestWhatMustNotExistIsWithdrawn(t *testing.T) {
+func TestWithdrawingDeletesOnlyObjectsOfTheApp(t *testing.T) {
 	away := errors.New("the API server is away")
 	for name, c := range map[string]struct {
 		seen, known bool

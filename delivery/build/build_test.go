@@ -281,8 +281,8 @@ func TestAProgramWithoutKeysDecryptsNothing(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoMessageOfABuildIsNoErrorOfItsSource: a retry may succeed.
-func TestWhatIsNoMessageOfABuildIsNoErrorOfItsSource(t *testing.T) {
+// TestAnInvalidMessageIsNoErrorOfTheSource: a retry may succeed.
+func TestAnInvalidMessageIsNoErrorOfTheSource(t *testing.T) {
 	if answer, err := Evaluate([]byte("no message"), nil, func(string) {}); err == nil || answer != nil {
 		t.Errorf("an order: %q and %v", answer, err)
 	}

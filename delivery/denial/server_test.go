@@ -48,8 +48,8 @@ const (
 	thing = `{apiVersion: example.com/v1, kind: %s, metadata: {namespace: %s, name: %s, finalizers: [%s]}}`
 )
 
-// TestWhatTheAPIServerReallySays: each message is from a real API server, so that another version that says it in other words fails here.
-func TestWhatTheAPIServerReallySays(t *testing.T) {
+// TestRefusalsOfARealAPIServerAreRecognized: each message is from a real API server, so that another version that says it in other words fails here.
+func TestRefusalsOfARealAPIServerAreRecognized(t *testing.T) {
 	admin, err := client.New(env.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -106,9 +106,9 @@ func TestWhatTheAPIServerReallySays(t *testing.T) {
 	}
 }
 
-// TestWhatANewQuotaReallySays: until the controller has counted, the quota refuses all. It does that at once, so the test takes the
+// TestTheRefusalOfANewQuotaIsRecognized: until the controller has counted, the quota refuses all. It does that at once, so the test takes the
 // count away again.
-func TestWhatANewQuotaReallySays(t *testing.T) {
+func TestTheRefusalOfANewQuotaIsRecognized(t *testing.T) {
 	admin, err := client.New(env.Config, client.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func TestNoPlaceThatMayBeTakenStaysFree(t *testing.T) {
 	x.want("a0 a1 a2 a3 b0 b1")
 }
 
-func TestWhoNeverLeavesLeavesPlacesToOthers(t *testing.T) {
+func TestTenantsWithEndlessWorkLeavePlacesToOthers(t *testing.T) {
 	for name, tt := range map[string]struct{ places, tenants, left int }{
 		"one of eight":   {8, 1, 4},
 		"two of eight":   {8, 2, 2},
@@ -84,7 +84,7 @@ func TestWhoNeverLeavesLeavesPlacesToOthers(t *testing.T) {
 	}
 }
 
-func TestWhoComesLaterIsNext(t *testing.T) {
+func TestAWaitingTenantGetsTheNextFreePlace(t *testing.T) {
 	x := newFixture(t, Bounds{Places: 2})
 	for i := range 1000 {
 		x.ask("many", fmt.Sprint("many", i))

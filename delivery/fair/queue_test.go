@@ -29,7 +29,7 @@ func fill(q *Queue[string], tenant string, n int) {
 	}
 }
 
-func TestWhoComesWithOneItemIsNextBehindThousandsOfAnother(t *testing.T) {
+func TestATenantWithOneItemIsServedBeforeThousandsOfAnother(t *testing.T) {
 	for _, served := range []int{0, 1, 2, 5000} {
 		var q Queue[string]
 		fill(&q, "many", 10_000)
@@ -122,8 +122,8 @@ func TestTurnsFollowTheWeights(t *testing.T) {
 	}
 }
 
-// TestWhoComesBackAtOnceHasNoMoreThanItsTurns has a tenant add its next item whenever one was taken, as if it were new each time.
-func TestWhoComesBackAtOnceHasNoMoreThanItsTurns(t *testing.T) {
+// TestAddingAnItemAgainAtOnceGivesNoMoreTurns has a tenant add its next item whenever one was taken, as if it were new each time.
+func TestAddingAnItemAgainAtOnceGivesNoMoreTurns(t *testing.T) {
 	var q Queue[string]
 	for i := range 9 {
 		fill(&q, string(rune('a'+i)), 1000)
@@ -141,8 +141,8 @@ func TestWhoComesBackAtOnceHasNoMoreThanItsTurns(t *testing.T) {
 	}
 }
 
-// TestWhoCouldNotBeServedSavesNoTurns holds one of two tenants back for a while.
-func TestWhoCouldNotBeServedSavesNoTurns(t *testing.T) {
+// TestASkippedTenantSavesNoTurns holds one of two tenants back for a while.
+func TestASkippedTenantSavesNoTurns(t *testing.T) {
 	var q Queue[string]
 	fill(&q, "held", 100)
 	fill(&q, "free", 1000)

@@ -67,7 +67,7 @@ func (b *runs) over(places int) {
 	}
 }
 
-func TestWhoComesWaitsForASliceOfEachTenantAtMost(t *testing.T) {
+func TestANewTenantWaitsAtMostASliceOfEachOther(t *testing.T) {
 	for name, tt := range map[string]struct {
 		places, attackers int
 		most              time.Duration

@@ -207,8 +207,8 @@ func TestFailuresAreDelayed(t *testing.T) {
 	}
 }
 
-// TestOfADelayAndAFailureTheSoonerCounts.
-func TestOfADelayAndAFailureTheSoonerCounts(t *testing.T) {
+// TestTheShorterOfDelayAndBackoffDecides when an item that failed and has a delay is ready.
+func TestTheShorterOfDelayAndBackoffDecides(t *testing.T) {
 	for name, tc := range map[string]struct{ after, want time.Duration }{
 		"a longer delay": {10 * time.Second, time.Second}, "a shorter one": {500 * time.Millisecond, 500 * time.Millisecond}, "none": {0, time.Second},
 	} {

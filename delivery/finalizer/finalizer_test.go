@@ -9,7 +9,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-func TestWhatHoldsAnObjectIsNamed(t *testing.T) {
+func TestTheFinalizersThatHoldAnObjectAreNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		finalizers []string
 		want       string

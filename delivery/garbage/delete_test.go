@@ -109,8 +109,8 @@ func TestAnObjectIsDeletedOnlyAsItWasLookedAt(t *testing.T) {
 	}
 }
 
-// TestWhatChangedMeanwhileIsJudgedAnew: the deletion of what was looked at conflicts, and what is there now may be another's.
-func TestWhatChangedMeanwhileIsJudgedAnew(t *testing.T) {
+// TestAnObjectThatChangesBeforeItsDeletionIsJudgedAnew: the deletion of what was looked at conflicts, and what is there now may be another's.
+func TestAnObjectThatChangesBeforeItsDeletionIsJudgedAnew(t *testing.T) {
 	conflict := apierrors.NewConflict(configMaps, "one", nil)
 	for name, c := range map[string]struct {
 		// change is what happens when the object is to be deleted the first times.
@@ -431,9 +431,9 @@ func TestManyObjectsAreDeleted(t *testing.T) {
 	}
 }
 
-// TestWhatWasAppliedFirstIsDeletedLast: what pods need goes after them, in whatever order it is recorded. There are more of each kind than are
+// TestObjectsAppliedFirstAreDeletedLast: what pods need goes after them, in whatever order it is recorded. There are more of each kind than are
 // deleted at once.
-func TestWhatWasAppliedFirstIsDeletedLast(t *testing.T) {
+func TestObjectsAppliedFirstAreDeletedLast(t *testing.T) {
 	var objects []client.Object
 	var recorded []v1alpha1.InventoryEntry
 	for _, kind := range []string{"ServiceAccount", "Pod", "Service"} {

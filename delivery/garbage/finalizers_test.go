@@ -76,7 +76,7 @@ func TestAConflictOfFinalizersIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsReportedAndFreesTheRest(t *testing.T) {
+func TestUnreadableObjectsAreReportedAndTheRestIsFreed(t *testing.T) {
 	api := fake.NewClientBuilder().WithObjects(configMap("good", deleted, heldBy("example.com/x"))).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 			if key.Name == "bad" {

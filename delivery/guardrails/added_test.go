@@ -22,8 +22,8 @@ func adding(t *testing.T, name, rules string) v1alpha1.Policy {
 	return policy
 }
 
-// TestWhatPoliciesContradictEachOtherAboutIsNotAdded, and both are named.
-func TestWhatPoliciesContradictEachOtherAboutIsNotAdded(t *testing.T) {
+// TestContradictingMetadataIsNotAdded, and both policies are named.
+func TestContradictingMetadataIsNotAdded(t *testing.T) {
 	for name, c := range map[string]struct {
 		policies       []string
 		want           string
@@ -95,8 +95,8 @@ func TestObjectsAreMarkedAndTheirPodsAreNot(t *testing.T) {
 	}
 }
 
-// TestWhatIsAddedIsNoRule: it is not judged by, and changes what a release is made from.
-func TestWhatIsAddedIsNoRule(t *testing.T) {
+// TestAddedMetadataIsNoRule: no object is judged by it. It is part of the input of a release.
+func TestAddedMetadataIsNoRule(t *testing.T) {
 	one := For(&v1alpha1.Tenant{}, []v1alpha1.Policy{adding(t, "a", "{added: {labels: {team: acme}}}")})
 	two := For(&v1alpha1.Tenant{}, []v1alpha1.Policy{adding(t, "a", "{requiredLabels: [team], added: {labels: {team: beta}}}")})
 	if len(one.Deny) != 0 || len(two.Deny) != 1 || two.Deny[0].Metadata.Added != nil || len(two.Deny[0].Metadata.RequiredLabels) != 1 {

@@ -44,8 +44,8 @@ func TestAnIngressThatGetsNoClassIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhatNamesNoClassIsJudgedByTheDefaultOfTheCluster, where the API server would fill that in.
-func TestWhatNamesNoClassIsJudgedByTheDefaultOfTheCluster(t *testing.T) {
+// TestObjectsWithoutAClassAreJudgedByTheDefaultClass if the API server fills that in.
+func TestObjectsWithoutAClassAreJudgedByTheDefaultClass(t *testing.T) {
 	spec := v1alpha1.GuardrailsSpec{Deny: []v1alpha1.AppliedPolicy{{Policy: "few", PolicyRules: v1alpha1.PolicyRules{
 		Classes: &v1alpha1.ClassRules{Storage: []string{"fast"}, Ingress: []string{"public"}, Priority: []string{"low"}},
 	}}}}

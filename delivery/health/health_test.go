@@ -70,8 +70,8 @@ func TestRefsHaveEveryKindWithAnExpression(t *testing.T) {
 	}
 }
 
-// TestWhatKubernetesCountsIsSaidWithoutNumbers, because the message would change with each new pod.
-func TestWhatKubernetesCountsIsSaidWithoutNumbers(t *testing.T) {
+// TestMessagesAboutPodsHaveNoNumbers, because the message would change with each new pod.
+func TestMessagesAboutPodsHaveNoNumbers(t *testing.T) {
 	set := func(spec, status string) string {
 		return `{"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "web", "generation": 1}, "spec": {"replicas": 2` + spec + `}, "status": {"observedGeneration": 1, ` + status + `}}`
 	}

@@ -122,8 +122,7 @@ func TestLabelsOfNamespacesHaveToBeRequiredTogether(t *testing.T) {
 	}
 }
 
-// TestWhatAProjectMayOpenIsWhatItsPolicyOpens.
-func TestWhatAProjectMayOpenIsWhatItsPolicyOpens(t *testing.T) {
+func TestAProjectMayOpenWhatItsPolicyOpens(t *testing.T) {
 	rules := Rules{
 		Admitted: []map[string]string{{"use": "monitoring"}}, From: []string{"kubeop-acme-web"}, To: []string{"kubeop-acme-billing"},
 		Egress: []Range{{"0.0.0.0/0", []string{"10.0.0.0/8"}}}, Ports: []Ports{{corev1.ProtocolUDP, 8000, 8999}},
@@ -147,8 +146,8 @@ func TestWhatAProjectMayOpenIsWhatItsPolicyOpens(t *testing.T) {
 	}
 }
 
-// TestWhatMayBeOpenedIsListed with the ports and exceptions: a tenant reads there what to write instead.
-func TestWhatMayBeOpenedIsListed(t *testing.T) {
+// TestAllowedConnectionsAreListed with their ports and exceptions, so that a tenant reads what to write instead.
+func TestAllowedConnectionsAreListed(t *testing.T) {
 	network := Allowed("kubeop-acme-shop", v1alpha1.OwnNetworkPolicies, Rules{
 		Admitted: []map[string]string{{"use": "monitoring"}}, Egress: []Range{{"0.0.0.0/0", []string{"10.0.0.0/8", "172.16.0.0/12"}}, {"10.1.0.0/16", nil}}, Ports: []Ports{{corev1.ProtocolTCP, 443, 443}, {corev1.ProtocolUDP, 8000, 8999}},
 	})

@@ -138,7 +138,7 @@ func TestNamesMayHoldAnything(t *testing.T) {
 	c.found(t, "1", entries(`"quoted"`, "my role", "of\ntwo lines"))
 }
 
-func TestManyAreWrittenTogether(t *testing.T) {
+func TestConcurrentRecordsShareWrites(t *testing.T) {
 	c := newCluster()
 	j := c.journal()
 	var all sync.WaitGroup

@@ -57,8 +57,8 @@ func TestObjectsAreJudgedByPolicies(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotSignedIsNamedWithTheReason, and each image is to be verified once for a policy, also in Lists.
-func TestWhatIsNotSignedIsNamedWithTheReason(t *testing.T) {
+// TestUnsignedImagesAreNamedWithTheReason, and each image is to be verified once for a policy, also in Lists.
+func TestUnsignedImagesAreNamedWithTheReason(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("a", 64)
 	pod := map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{"containers": []any{
 		map[string]any{"image": "good.org/a:1" + digest}, map[string]any{"image": "good.org/b" + digest}, map[string]any{"image": "good.org/c"},
@@ -112,8 +112,8 @@ func TestASourceIsJudgedByPolicies(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeChangedInGitIsNotAdvised: the class of claims stays, and a project states its own default limits.
-func TestWhatCannotBeChangedInGitIsNotAdvised(t *testing.T) {
+// TestAdviceLeavesOutImpossibleChanges: the class of claims stays, and a project states its own default limits.
+func TestAdviceLeavesOutImpossibleChanges(t *testing.T) {
 	for want, v := range map[string]guardrails.Violation{
 		"change that in Git, under another name if it is there already, because its claims stay as they are, or ask an administrator of the cluster to change spec.classes.storage of policies/p.yaml in the platform repository": {
 			Rule: guardrails.Classes, Policy: "p", Field: "classes.storage"},

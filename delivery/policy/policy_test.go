@@ -176,8 +176,8 @@ func TestCheckReportsAllSorted(t *testing.T) {
 	}
 }
 
-// TestWhatHelpsSeveralObjectsIsSaidOnce, with what it is about.
-func TestWhatHelpsSeveralObjectsIsSaidOnce(t *testing.T) {
+// TestAdviceForSeveralObjectsIsGivenOnce, with the objects that it is about.
+func TestAdviceForSeveralObjectsIsGivenOnce(t *testing.T) {
 	for about, manifests := range map[string][2]string{
 		"cluster-scoped objects":               {definitionOf("example.com", "Cluster"), definitionOf("example.org", "Cluster")},
 		"kinds that the cluster does not know": {`{apiVersion: example.com/v1, kind: Unheard, metadata: {name: a}}`, `{apiVersion: example.com/v1, kind: Unheard, metadata: {name: b}}`},

@@ -110,8 +110,8 @@ func TestAnAnswerThatCannotBeReadIsAnErrorOfTheService(t *testing.T) {
 	}
 }
 
-// TestWhatAServiceSaysIsCut: it may say what it likes, and the message is one line.
-func TestWhatAServiceSaysIsCut(t *testing.T) {
+// TestTheMessageOfAServiceIsCut to a limit, and to one line.
+func TestTheMessageOfAServiceIsCut(t *testing.T) {
 	w := &world{t: t, servers: map[string]http.Handler{"vault.example.com": http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
 		out.WriteHeader(http.StatusForbidden)
 		fmt.Fprintf(out, `{"errors": ["a\n\tb %s"]}`, strings.Repeat("ä", 5000))

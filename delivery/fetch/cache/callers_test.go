@@ -132,8 +132,8 @@ func TestThoseWhoJoinedARefusedFetchAreWoken(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoFailureOfTheSourceIsNotKept: a full queue, and the end of a fetch that nobody waits for.
-func TestWhatIsNoFailureOfTheSourceIsNotKept(t *testing.T) {
+// TestOnlyFailuresOfTheSourceAreKept, not a full queue, and not the end of a fetch that nobody waits for.
+func TestOnlyFailuresOfTheSourceAreKept(t *testing.T) {
 	for name, err := range map[string]error{
 		"a full queue": failure.New(failure.ErrBusy, "it waits its turn"), "a canceled fetch": fmt.Errorf("%w: no object waits for it any more", context.Canceled),
 	} {
@@ -208,8 +208,8 @@ func TestErrorsOfThePoolGetTheirKind(t *testing.T) {
 	}
 }
 
-// TestWhatIsForgottenWhileItIsRefusedIsNotCanceled: there is nothing to cancel yet, and the pool accepts nothing.
-func TestWhatIsForgottenWhileItIsRefusedIsNotCanceled(t *testing.T) {
+// TestForgettingARefusedFetchCancelsNothing: there is nothing to cancel yet, and the pool accepts nothing.
+func TestForgettingARefusedFetchCancelsNothing(t *testing.T) {
 	clock := &watchedClock{FakeClock: clocktesting.NewFakeClock(time.Unix(1000, 0)), read: func() {}}
 	s := &source{t: t, clock: clock.FakeClock, woken: newWoken()}
 	s.Answers = NewRecent[int](pool.New(pool.Options{Reach: pool.ReachOf}, clock), clock.FakeClock)

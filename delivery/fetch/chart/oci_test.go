@@ -217,9 +217,9 @@ func TestAChartOfTheLargestSizeIsTaken(t *testing.T) {
 	}
 }
 
-// TestWhatCameOtherwiseIsNotShared: what was fetched without TLS, with other credentials or from elsewhere is not served for a source. A slash
+// TestChartsFetchedInOtherWaysAreNotShared: what was fetched without TLS, with other credentials or from elsewhere is not served for a source. A slash
 // at the end of the URL makes no other source.
-func TestWhatCameOtherwiseIsNotShared(t *testing.T) {
+func TestChartsFetchedInOtherWaysAreNotShared(t *testing.T) {
 	store := NewStore(t.TempDir(), loopback)
 	of := func(change func(*Source)) string {
 		src := Source{Repository: "oci://registry.example/charts", Name: "web", Auth: transport.Auth{Username: "bot", Password: "hunter2"}}

@@ -138,8 +138,8 @@ func TestACommitIsWhatItWasMadeOf(t *testing.T) {
 	}
 }
 
-// TestWhatAChangeDoesNotNameStaysAsItIs: other files and folders keep their content and their mode, and a program stays executable.
-func TestWhatAChangeDoesNotNameStaysAsItIs(t *testing.T) {
+// TestFilesThatNoChangeNamesStayAsTheyAre: other files and folders keep their content and their mode, and a program stays executable.
+func TestFilesThatNoChangeNamesStayAsTheyAre(t *testing.T) {
 	files := fstest.MapFS{
 		"bin/run": {Data: []byte("old"), Mode: 0o755}, "bin/stop": {Data: []byte("old"), Mode: 0o755}, "bin/note": {Data: []byte("old"), Mode: 0o644},
 		"link": {Data: []byte("bin/run"), Mode: fs.ModeSymlink | 0o777}, "other/file": {Data: []byte("old"), Mode: 0o644},

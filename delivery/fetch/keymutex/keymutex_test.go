@@ -43,7 +43,7 @@ func TestNamesDoNotWaitForEachOther(t *testing.T) {
 	other()
 }
 
-func TestWhoGivesUpLeavesTheMutexToOthers(t *testing.T) {
+func TestACanceledCallerLeavesTheMutexToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m Mutexes
 		unlock, err := m.Lock(t.Context(), "a")

@@ -31,7 +31,7 @@ func TestCallerWhoGivesUpDoesNotAnswerForOthers(t *testing.T) {
 	}
 }
 
-func TestWhoArrivedBeforeTheQuestionSharesItsAnswer(t *testing.T) {
+func TestCallersFromBeforeTheQuestionShareItsAnswer(t *testing.T) {
 	broken := errors.New("broken")
 	for name, want := range map[string]error{"a good one": nil, "a bad one": broken} {
 		t.Run(name, func(t *testing.T) {

@@ -205,8 +205,8 @@ func FuzzLoadArchive(f *testing.F) {
 	})
 }
 
-// TestTheValuesOfSchemasCount like those of YAML, and those of files that Helm does not parse do not.
-func TestTheValuesOfSchemasCount(t *testing.T) {
+// TestValuesOfSchemasCountForTheLimit as values of YAML do. Values of files that Helm does not parse do not count.
+func TestValuesOfSchemasCountForTheLimit(t *testing.T) {
 	many := []byte("[" + strings.Repeat("0,", yamlcheck.MaxNodes) + "0]")
 	half := []byte("[" + strings.Repeat("0,", yamlcheck.MaxNodes/2) + "0]")
 	for name, c := range map[string]struct {

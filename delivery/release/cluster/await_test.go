@@ -46,7 +46,7 @@ var (
 	errWorld = apierrors.NewServiceUnavailable("starting")
 )
 
-func TestWhatIsNotThereIsLookedAtAfterGrowingPauses(t *testing.T) {
+func TestPausesBetweenLooksGrow(t *testing.T) {
 	const ms = time.Millisecond
 	closed := make(chan struct{})
 	close(closed)

@@ -258,8 +258,8 @@ func TestForceRecreatesOnlyWhatIsImmutableAndTheReleases(t *testing.T) {
 	}
 }
 
-// TestWhatAHookLeftIsReplacedUnlessItHoldsData: of a claim only what the manifest says is changed.
-func TestWhatAHookLeftIsReplacedUnlessItHoldsData(t *testing.T) {
+// TestObjectsOfEarlierHooksAreReplacedUnlessTheyHoldData: of a claim only what the manifest says is changed.
+func TestObjectsOfEarlierHooksAreReplacedUnlessTheyHoldData(t *testing.T) {
 	tests := map[string]struct {
 		kind, metadata string
 		// hook: the manifest's object is a hook; former: an earlier revision ran such a hook.

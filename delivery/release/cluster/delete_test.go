@@ -156,8 +156,8 @@ func TestOnlyObjectsOfTheReleaseAreDeleted(t *testing.T) {
 	}
 }
 
-// TestWhatRemainsOfAReleaseHasItsReason, and leaves out what no action deletes.
-func TestWhatRemainsOfAReleaseHasItsReason(t *testing.T) {
+// TestRemainingObjectsOfAReleaseHaveTheirReason. Objects that no action deletes are left out.
+func TestRemainingObjectsOfAReleaseHaveTheirReason(t *testing.T) {
 	const deleted = "deletionTimestamp: '2026-03-01T12:00:00Z'"
 	for name, c := range map[string]struct {
 		kind, live, rest, wanted string

@@ -26,8 +26,8 @@ func listOf(t *testing.T, c *Client, text string) kube.ResourceList {
 	return list
 }
 
-// TestWhatAnActionCreatedIsItsOwn: of a manifest's objects it knows the answers, of hooks the UIDs.
-func TestWhatAnActionCreatedIsItsOwn(t *testing.T) {
+// TestAnActionKnowsTheObjectsThatItCreated: of a manifest's objects it knows the answers, of hooks the UIDs.
+func TestAnActionKnowsTheObjectsThatItCreated(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, live string
 		fails      map[string]*apierrors.StatusError
