@@ -8,8 +8,8 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 )
 
-// TestWhatACheckRefusesIsPushedByNobody: not with the others of its group, and not as objects that no commit has. The check sees the files before and after its own commit alone.
-func TestWhatACheckRefusesIsPushedByNobody(t *testing.T) {
+// TestARefusedChangeIsNotPushed: not with the others of its group, and not as objects that no commit has. The check sees the files before and after its own commit alone.
+func TestARefusedChangeIsNotPushed(t *testing.T) {
 	s := serve(t)
 	h := hold(t.Context(), s.remote())
 	refusal := errors.New("it is wrong")

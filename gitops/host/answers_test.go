@@ -79,7 +79,7 @@ func repositoryAt(t *testing.T, url string) (*Repository, error) {
 	return r, err
 }
 
-func TestWhetherAndHowLongAHostLimitsRequests(t *testing.T) {
+func TestTheHeadersOfAHostSayHowLongItLimitsRequests(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status  int
 		header  map[string]string

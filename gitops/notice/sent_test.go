@@ -122,8 +122,8 @@ func TestAnAppThatFlapsIsToldRarely(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotSentStaysNews: a receiver that is down gets the newest state later.
-func TestWhatIsNotSentStaysNews(t *testing.T) {
+// TestAnUnsentNoticeStaysNews: a receiver that is down gets the newest state later.
+func TestAnUnsentNoticeStaysNews(t *testing.T) {
 	var sent Sent
 	f := Filter{Severity: Error}
 	for range 2 {

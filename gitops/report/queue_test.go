@@ -118,8 +118,8 @@ func TestTheNewestMessageOfAKeyWins(t *testing.T) {
 	}
 }
 
-// TestWhatChangesWhileItIsSentIsSentAgain: the first attempt may have carried the old text.
-func TestWhatChangesWhileItIsSentIsSentAgain(t *testing.T) {
+// TestAMessageThatChangesWhileItIsSentIsSentAgain: the first attempt may have carried the old text.
+func TestAMessageThatChangesWhileItIsSentIsSentAgain(t *testing.T) {
 	b := newBed(t)
 	block := make(chan struct{})
 	b.hung["a"] = block
