@@ -39,8 +39,8 @@ func TestOnlyARequestNeedsAKubeconfig(t *testing.T) {
 	}
 }
 
-// TestThePluginOfKubectlNamesItselfSo in its help, by the name of the program.
-func TestThePluginOfKubectlNamesItselfSo(t *testing.T) {
+// TestHelpCallsThePluginByItsNameInKubectl if the program has the name of a plugin of kubectl.
+func TestHelpCallsThePluginByItsNameInKubectl(t *testing.T) {
 	for program, want := range map[string]string{"/usr/bin/kubectl-kubeop": "\n  kubectl kubeop [command]\n", "/opt/kubectl-plugins/kubeop": "\n  kubeop [command]\n"} {
 		streams, _, stdout, _ := genericiooptions.NewTestIOStreams()
 		if code := Run(t.Context(), []string{program, "--help"}, streams, clock.RealClock{}); code != exit.OK || !strings.Contains(stdout.String(), want) {
@@ -49,8 +49,8 @@ func TestThePluginOfKubectlNamesItselfSo(t *testing.T) {
 	}
 }
 
-// TestWhoInterruptsACommandSeesNoError: the person knows why it ended.
-func TestWhoInterruptsACommandSeesNoError(t *testing.T) {
+// TestAnInterruptedCommandPrintsNoError: the person knows why it ended.
+func TestAnInterruptedCommandPrintsNoError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	streams, _, _, stderr := genericiooptions.NewTestIOStreams()

@@ -240,8 +240,8 @@ func TestTheChartLetsTheManagerGiveKubeconfigs(t *testing.T) {
 	}
 }
 
-// TestWhatIsFetchedFitsIntoItsFolder: a pod whose folder is too large would be evicted.
-func TestWhatIsFetchedFitsIntoItsFolder(t *testing.T) {
+// TestTheCacheVolumeIsLargerThanItsLimits: a pod whose folder is too large would be evicted.
+func TestTheCacheVolumeIsLargerThanItsLimits(t *testing.T) {
 	limits := openGit(t.TempDir(), nil).Disk.Limits
 	deployment := decode[appsv1.Deployment](t, render(t, "manager: {enabled: true, plainHTTP: true}"), "Deployment")
 	for _, volume := range deployment.Spec.Template.Spec.Volumes {
@@ -252,7 +252,7 @@ func TestWhatIsFetchedFitsIntoItsFolder(t *testing.T) {
 	t.Errorf("%+v do not fit", limits)
 }
 
-func TestTheChartWantsTLSOrToBeToldOtherwise(t *testing.T) {
+func TestTheChartNeedsTLSOrPlainHTTP(t *testing.T) {
 	for name, c := range map[string]struct{ manager, want string }{
 		"nothing":           {`{enabled: true}`, "manager.enabled needs manager.tlsSecret"},
 		"plain HTTP":        {`{enabled: true, plainHTTP: true}`, "name: http-api, port: 8080"},

@@ -160,8 +160,8 @@ func (w *writing) ReplaceSealed(ctx context.Context, was, is store.Sealed) (bool
 	return replaced, err
 }
 
-// TestWhatIsWrittenMeanwhileByAnOlderKeyIsRewrappedToo, also before the place where rewrap is: otherwise the older key would be thrown away with a secret that needs it.
-func TestWhatIsWrittenMeanwhileByAnOlderKeyIsRewrappedToo(t *testing.T) {
+// TestSecretsWrittenDuringARewrapAreRewrapped, also before the place where rewrap is: otherwise the older key would be thrown away with a secret that needs it.
+func TestSecretsWrittenDuringARewrapAreRewrapped(t *testing.T) {
 	s := newSealedStore(t)
 	older, newer := s.key("old"), s.key("new")
 	old := s.keys(older)

@@ -109,7 +109,7 @@ func TestTheNewestInvoiceOfAMonthIsShownByApp(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeShownSaysWhy(t *testing.T) {
+func TestAnErrorSaysWhyNoCostIsShown(t *testing.T) {
 	for name, c := range map[string]struct {
 		list string
 		args []string

@@ -313,8 +313,8 @@ func TestNamesThatKubeopRefusesAreChanged(t *testing.T) {
 	}
 }
 
-// TestWhatAKustomizationAppliesIsInItsNamespace if it names none, as Flux does it.
-func TestWhatAKustomizationAppliesIsInItsNamespace(t *testing.T) {
+// TestObjectsOfAKustomizationAreInItsNamespace if they name none, as in Flux.
+func TestObjectsOfAKustomizationAreInItsNamespace(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.Mkdir(filepath.Join(folder, "apps"), 0o755); err != nil {
 		t.Fatal(err)

@@ -75,8 +75,7 @@ func TestAnAppWaitsForEachOtherOnce(t *testing.T) {
 	}
 }
 
-// TestWhatAnAppReadsIsAskedForWhereItMoves.
-func TestWhatAnAppReadsIsAskedForWhereItMoves(t *testing.T) {
+func TestTheReportAsksToCopyWhatAMovedAppReads(t *testing.T) {
 	m := newMigration("acme")
 	a := &app{target: "kubeop-acme-shop", from: &object{Unstructured: named(helmGroup, "v2", "HelmRelease", "shop", "web")}}
 	m.needs(a, "spec.valuesFrom", "Secret", "keys", "kubeop-acme-shop")

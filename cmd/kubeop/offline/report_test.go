@@ -112,7 +112,7 @@ func TestProblemsArePrintedForPeopleAndForPrograms(t *testing.T) {
 	}
 }
 
-func TestWhatARepositoryDeclaresIsCounted(t *testing.T) {
+func TestDeclaredObjectsAreCounted(t *testing.T) {
 	for want, counts := range map[string]tree.Counts{
 		"0 projects, 0 apps":                                    {},
 		"1 project, 2 apps":                                     {Projects: 1, Apps: 2},

@@ -142,8 +142,8 @@ func TestFilesArePlannedAsTheyAreAndACommitAsItWas(t *testing.T) {
 	}
 }
 
-// TestWhoMayActAsTheDeployerTriesTheObjects in dry runs of the API server, and nobody else writes anything.
-func TestWhoMayActAsTheDeployerTriesTheObjects(t *testing.T) {
+// TestOnlyImpersonatorsOfTheDeployerTryTheObjects in dry runs of the API server, and nobody else writes anything.
+func TestOnlyImpersonatorsOfTheDeployerTryTheObjects(t *testing.T) {
 	d := newClone(t)
 	d.planned(Command, "--repository", "acme")
 	if len(d.applied) != 0 {

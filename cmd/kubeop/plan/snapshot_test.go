@@ -51,8 +51,8 @@ func TestASnapshotHasChangesOfTheLastMoment(t *testing.T) {
 	}
 }
 
-// TestWhatASnapshotIsOf: the whole clone, wherever in it the folder is, or a folder that is in no clone and has files of kubeop.
-func TestWhatASnapshotIsOf(t *testing.T) {
+// TestASnapshotHasTheCloneOrTheFolderOfKubeop: a folder in a clone gives the whole clone, and a folder outside of one has to have a kubeop.yaml.
+func TestASnapshotHasTheCloneOrTheFolderOfKubeop(t *testing.T) {
 	for _, name := range []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"} {
 		t.Setenv(name, os.DevNull)
 	}

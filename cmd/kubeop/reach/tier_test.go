@@ -142,7 +142,7 @@ func TestTheFirstRuleOfTheTierDecidesBeforeNetworkPolicies(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOutIsSaidOnce(t *testing.T) {
+func TestARuleThatIsLeftOutIsReportedOnce(t *testing.T) {
 	shop := &matcher.TrafficPeer{Internal: &matcher.InternalPeer{NamespaceLabels: map[string]string{"name": "shop"}}}
 	admin, err := readTier(t.Context(), served{t: t, policies: map[string]string{"a": about(1, "egress: [{action: Deny, to: [{nodes: {}}]}]")}})
 	if err != nil {

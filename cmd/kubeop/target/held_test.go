@@ -15,8 +15,8 @@ import (
 
 const heldHash = "0123456789abcdef0123456789abcdef01234567"
 
-// TestWhatIsHeldIsConfirmedByWhatAPersonTypes, and by nothing else.
-func TestWhatIsHeldIsConfirmedByWhatAPersonTypes(t *testing.T) {
+// TestTypedTextConfirmsWhatIsHeld if it is the text that kubeop asks for.
+func TestTypedTextConfirmsWhatIsHeld(t *testing.T) {
 	repository := Object{Kind: Repository, Ref: identity.Ref{Tenant: "acme"}}
 	project := Object{Kind: Project, Ref: identity.Ref{Tenant: "acme", Project: "shop"}}
 	web := Object{Kind: App, Ref: identity.Ref{Tenant: "acme", Project: "shop", App: "web"}}

@@ -99,8 +99,8 @@ func TestAFileThatIsNoneIsAConflict(t *testing.T) {
 	}
 }
 
-// TestWhatIsGoneIsForgotten: what is remembered of repositories that were deleted, and trees that nobody writes to.
-func TestWhatIsGoneIsForgotten(t *testing.T) {
+// TestTheCacheForgetsDeletedRepositories, and trees that nobody writes to.
+func TestTheCacheForgetsDeletedRepositories(t *testing.T) {
 	s := newStage(t)
 	admin := s.holder("root", "admin")
 	now := clocktesting.NewFakePassiveClock(time.Now())

@@ -111,8 +111,8 @@ func TestAKeyThatWasForgottenIsForAnotherCommit(t *testing.T) {
 	}
 }
 
-// TestWhatARepositorySaysIsForThoseWhoSeeTheTenant: it may name the files of other projects.
-func TestWhatARepositorySaysIsForThoseWhoSeeTheTenant(t *testing.T) {
+// TestOnlyRolesOfTheTenantReadMessagesOfItsRepository: they may name files of other projects.
+func TestOnlyRolesOfTheTenantReadMessagesOfItsRepository(t *testing.T) {
 	s := newStage(t)
 	repository := &v1alpha1.Repository{}
 	if err := s.objects.Get(t.Context(), client.ObjectKey{Name: "acme"}, repository); err != nil {

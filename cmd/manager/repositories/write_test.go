@@ -24,8 +24,8 @@ import (
 
 const webSpec = `{"type":"Image","host":"api.example.com","image":{"reference":"registry.example.com/api:1","ports":[{"name":"http","port":8080}],"replicas":2}}`
 
-// TestACallGivesTheTreeOfAPush compares what the API commits with what `kubeop create` writes for people who push it.
-func TestACallGivesTheTreeOfAPush(t *testing.T) {
+// TestTheAPICommitsTheFilesThatKubeopCreateWrites compares what the API commits with what `kubeop create` writes for people who push it.
+func TestTheAPICommitsTheFilesThatKubeopCreateWrites(t *testing.T) {
 	s := newStage(t)
 	admin := s.holder("root", "admin")
 	for name, c := range map[string]struct {
