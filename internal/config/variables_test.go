@@ -121,8 +121,8 @@ func TestThePlatformsChoicesAreTheseAlone(t *testing.T) {
 	}
 }
 
-// TestWhatAnIssuerLeavesOut has a default, and what it states stays.
-func TestWhatAnIssuerLeavesOut(t *testing.T) {
+// TestAnIssuerHasDefaults, and what it states stays.
+func TestAnIssuerHasDefaults(t *testing.T) {
 	c, err := loadManager(t.Context(), envconfig.MapLookuper(map[string]string{"OIDC": `{"issuers":[{"url":"https://a","audience":"x","usernamePrefix":"a:"},
 		{"url":"https://b","audience":"y","usernamePrefix":"b:","usernameClaim":"email","groupsClaim":"g","groupsPrefix":"b:","caFile":"/ca"}],"admins":{"users":["a:u"],"groups":["b:g"]}}`}))
 	if err != nil {

@@ -87,7 +87,7 @@ type list struct {
 	Next  string
 }
 
-func TestWhoHasNoValidTokenIsRefusedEverywhere(t *testing.T) {
+func TestRequestsWithoutAValidTokenAreRefusedEverywhere(t *testing.T) {
 	m := newManager(t)
 	valid, revoked, expired := m.holder("valid", "admin"), m.holder("revoked", "admin"), m.holder("expired", "admin")
 	if err := m.store.RevokeToken(t.Context(), "", "revoked", store.Event{At: m.now}); err != nil {

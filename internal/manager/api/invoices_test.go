@@ -124,8 +124,8 @@ func TestManyWhoCloseAMonthGetOneInvoice(t *testing.T) {
 	all.Wait()
 }
 
-// TestWhatCannotBeClosedSaysWhy, and takes no number.
-func TestWhatCannotBeClosedSaysWhy(t *testing.T) {
+// TestAMonthThatCannotBeClosedSaysWhy, and takes no number.
+func TestAMonthThatCannotBeClosedSaysWhy(t *testing.T) {
 	m, cluster := newBilled(t)
 	admin := m.holder("root", "admin")
 	for path, want := range map[string]problem.Code{

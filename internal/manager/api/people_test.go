@@ -153,8 +153,8 @@ func TestAPersonIsKnownByTheIssuerAndTheOwnersOfTenants(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrongWithATokenIsNotTold: one answer for all but what expired, which only its holder learns.
-func TestWhatIsWrongWithATokenIsNotTold(t *testing.T) {
+// TestTheAnswerDoesNotSayWhatIsWrongWithAToken, except that it expired, which only its holder learns.
+func TestTheAnswerDoesNotSayWhatIsWrongWithAToken(t *testing.T) {
 	m, _, _ := newCluster(t)
 	m.signs()
 	good := m.person(sharedIssuer().URL, "ann")

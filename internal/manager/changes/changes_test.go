@@ -168,7 +168,7 @@ func judged(a *v1alpha1.App, revision, status, reason string) {
 	a.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionStatus(status), Reason: reason, ObservedGeneration: a.Generation, LastTransitionTime: metav1.Now()}}
 }
 
-func TestWhatHappensIsToldOnceAlsoIfNobodyWatchedMeanwhile(t *testing.T) {
+func TestEachChangeIsReportedOnceAlsoIfNobodyWatched(t *testing.T) {
 	s := newStage(t)
 	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
 	s.create(tenant)

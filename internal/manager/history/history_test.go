@@ -168,8 +168,8 @@ func TestNamesAndCommitsThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-// TestWhatTheRepositorySaysIsAnsweredAsAProblem, and an unexpected error without its reason.
-func TestWhatTheRepositorySaysIsAnsweredAsAProblem(t *testing.T) {
+// TestErrorsOfTheRepositoryAreAnsweredAsProblems. The answer about an unexpected error leaves out its reason.
+func TestErrorsOfTheRepositoryAreAnsweredAsProblems(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want problem.Code

@@ -342,8 +342,8 @@ func TestATokenLivesNoLongerThanItMay(t *testing.T) {
 	}
 }
 
-// TestWhatFailsLeavesNothing: no Secret, no record and no event.
-func TestWhatFailsLeavesNothing(t *testing.T) {
+// TestAFailedRequestLeavesNothing: no Secret, no record and no event.
+func TestAFailedRequestLeavesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuse string
 		status int
@@ -408,8 +408,8 @@ func TestAKubeconfigOfAProjectThatIsGoneIsForgotten(t *testing.T) {
 	p.left(0, 1)
 }
 
-// TestWhoeverDeletesTheSecretRevokes the kubeconfig: the next token is refused as that of one that was deleted.
-func TestWhoeverDeletesTheSecretRevokes(t *testing.T) {
+// TestDeletingTheSecretRevokesTheKubeconfig: the next token is refused as that of one that was deleted.
+func TestDeletingTheSecretRevokesTheKubeconfig(t *testing.T) {
 	for name, replace := range map[string]bool{"it is gone": false, "there is another one": true} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlane(t)

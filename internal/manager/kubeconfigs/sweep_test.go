@@ -25,8 +25,8 @@ func (p *plane) left(records, secrets int) {
 	}
 }
 
-// TestWhatEndedIsRemoved soon, also once the token of whoever got it is revoked, and what cannot be removed does not keep the rest.
-func TestWhatEndedIsRemoved(t *testing.T) {
+// TestEndedKubeconfigsAreRemoved soon, also once the token of their creator is revoked. One that cannot be removed does not keep the others.
+func TestEndedKubeconfigsAreRemoved(t *testing.T) {
 	p := newPlane(t)
 	var made []KubeconfigToken
 	for i, ttl := range []string{"10m", "10m", "30m", "30m"} {
@@ -62,8 +62,8 @@ func TestWhatEndedIsRemoved(t *testing.T) {
 	p.left(0, 1)
 }
 
-// TestWhoLosesARoleLosesItsKubeconfigs, as soon as the Tenant does not have it any more, and nobody else does. A role that a group has counts.
-func TestWhoLosesARoleLosesItsKubeconfigs(t *testing.T) {
+// TestALostRoleRemovesItsKubeconfigs as soon as the Tenant does not have the role any more. Nobody else loses one. A role that a group has counts.
+func TestALostRoleRemovesItsKubeconfigs(t *testing.T) {
 	p := newPlane(t)
 	known := owners.ErrUnknown
 	of := owners.New()
@@ -100,8 +100,8 @@ func TestWhoLosesARoleLosesItsKubeconfigs(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeUndoneIsSwept: as long as there may be a Secret, it is known.
-func TestWhatCannotBeUndoneIsSwept(t *testing.T) {
+// TestASecretThatCouldNotBeDeletedIsSwept: the store keeps the kubeconfig as long as there may be a Secret.
+func TestASecretThatCouldNotBeDeletedIsSwept(t *testing.T) {
 	p := newPlane(t)
 	ann := p.Token("ann", "tenant:acme:view")
 	p.refuse = func(what string) int {

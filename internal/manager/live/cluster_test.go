@@ -182,8 +182,8 @@ func TestTheClusterIsFollowedWithTheRightsOfTheChart(t *testing.T) {
 	})
 }
 
-// TestWhetherAStatusIsCurrentIsKnownOfWhatIsKept, also of apps with content from elsewhere, whose specs are dropped.
-func TestWhetherAStatusIsCurrentIsKnownOfWhatIsKept(t *testing.T) {
+// TestASlimAppStillSaysWhetherItsStatusIsCurrent, also if it has content from elsewhere, whose spec is dropped.
+func TestASlimAppStillSaysWhetherItsStatusIsCurrent(t *testing.T) {
 	failed := &metav1.Condition{Status: metav1.ConditionFalse}
 	for name, tc := range map[string]struct {
 		spec      v1alpha1.AppSpec

@@ -106,7 +106,7 @@ func TestNoProblemRepeatsAValue(t *testing.T) {
 	}
 }
 
-func TestWhatHumaRefusesIsAProblem(t *testing.T) {
+func TestRefusalsOfHumaAreProblems(t *testing.T) {
 	got := huma.NewError(http.StatusUnprocessableEntity, "validation failed", &huma.ErrorDetail{Message: "expected string", Location: "body.name", Value: "hunter2"})
 	want := New(Invalid, "validation failed", Fault{Location: "body.name", Message: "expected string"})
 	if diff := cmp.Diff(huma.StatusError(want), got); diff != "" {

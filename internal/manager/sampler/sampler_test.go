@@ -218,8 +218,8 @@ func answerOf(cpu string) []byte {
 		{"metadata":{"name":"gone","namespace":"kubeop-acme-shop"},"containers":[{"name":"a","usage":{"cpu":"9"}}]},{"metadata":{"name":"x","namespace":"kube-system"},"containers":[{"name":"a","usage":{"cpu":"9"}}]}]}`)
 }
 
-// TestWhatIsUsedCountsUntilTheNextSample, and for two and a half intervals if there is none. Then there is a gap, and nothing counts twice when the metrics API answers again.
-func TestWhatIsUsedCountsUntilTheNextSample(t *testing.T) {
+// TestASampleCountsUntilTheNextOne, and for two and a half intervals if there is none. Then there is a gap, and nothing counts twice when the metrics API answers again.
+func TestASampleCountsUntilTheNextOne(t *testing.T) {
 	w := newWatched(t)
 	w.put(podOf("", requests("1", "1")))
 	sample := func(cpu string) {
@@ -280,8 +280,9 @@ func TestMinutesWaitForTheStore(t *testing.T) {
 	}
 }
 
-// TestNothingIsWrittenBeforeItIsCertain: a connection that was silent is found out later. It takes a whole minute that was followed until something is measured again.
-func TestNothingIsWrittenBeforeItIsCertain(t *testing.T) {
+// TestAMinuteIsWrittenOnlyWhenNoLossCanChangeIt: that a connection was silent is known later. After a loss, the first minute that was followed
+// as a whole is measured again.
+func TestAMinuteIsWrittenOnlyWhenNoLossCanChangeIt(t *testing.T) {
 	w := newWatched(t)
 	w.put(podOf(""))
 	w.pass(149 * time.Second)

@@ -258,8 +258,7 @@ func TestADatabaseIsUselessWithoutItsKey(t *testing.T) {
 	}
 }
 
-// TestWhatIsRevokedGoesAlsoIfTheFileOfKeysIsBroken meanwhile.
-func TestWhatIsRevokedGoesAlsoIfTheFileOfKeysIsBroken(t *testing.T) {
+func TestRevokedKeysAreDroppedWhileTheKeyFileIsBroken(t *testing.T) {
 	s := newStage(t)
 	leaked := s.sign(time.Hour)
 	if err := os.WriteFile(s.File, []byte("no key"), 0o600); err != nil {

@@ -37,7 +37,7 @@ func TestATenantHasAQuarterOfTheStreams(t *testing.T) {
 	}
 }
 
-func TestWhoHasNoStreamIsForgotten(t *testing.T) {
+func TestCallersWithoutStreamsAreForgotten(t *testing.T) {
 	s := &Count{}
 	end, _ := s.Begin("ci", "acme", most)
 	_, _ = s.Begin("other", "beta", most)

@@ -61,8 +61,8 @@ func TestRequestsCountFromTheMomentTheyAreThere(t *testing.T) {
 	}
 }
 
-// TestWhatIsLearntLaterCountsSinceItBegan, in minutes that nobody took.
-func TestWhatIsLearntLaterCountsSinceItBegan(t *testing.T) {
+// TestARateThatArrivesLateCountsFromItsBeginning in minutes that nobody took.
+func TestARateThatArrivesLateCountsFromItsBeginning(t *testing.T) {
 	for since, want := range map[time.Duration][]string{
 		150 * time.Second:           {"12:01 [pods]", "12:02 [pods] web:pods=30", "12:03 [pods] web:pods=60"},
 		190 * time.Second:           {"12:01 [pods]", "12:02 [pods]", "12:03 [pods] web:pods=50"},
@@ -80,8 +80,8 @@ func TestWhatIsLearntLaterCountsSinceItBegan(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotFollowedIsBroken, back to when it was followed last, until a whole minute was.
-func TestWhatIsNotFollowedIsBroken(t *testing.T) {
+// TestMinutesThatWereNotFollowedAreBroken: from the last time that was followed until a whole minute was followed again.
+func TestMinutesThatWereNotFollowedAreBroken(t *testing.T) {
 	tally := following()
 	tally.Mend(noon.Add(-time.Second), meter.OfServices)
 	tally.Advance(noon.Add(2*time.Minute + 10*time.Second))

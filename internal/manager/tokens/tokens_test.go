@@ -199,8 +199,8 @@ func (b broken) RevokeToken(ctx context.Context, of, id string, e store.Event) e
 // RecordEvent implements store.Audit.
 func (b broken) RecordEvent(ctx context.Context, e store.Event) error { return b.err }
 
-// TestWhatTheStoreRefusesIsNotAnswered: no token is told that is not kept, and no reason that names the inside of the manager.
-func TestWhatTheStoreRefusesIsNotAnswered(t *testing.T) {
+// TestErrorsOfTheStoreAreNotAnswered: the answer has no token that is not stored, and no reason that names the inside of the manager.
+func TestErrorsOfTheStoreAreNotAnswered(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
 		want  problem.Code

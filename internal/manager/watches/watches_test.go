@@ -32,7 +32,7 @@ func (r *reader) Read(into []byte) (int, error) {
 // Close implements io.Closer.
 func (r *reader) Close() error { return nil }
 
-func TestWhatIsMissedIsTold(t *testing.T) {
+func TestMissedChangesAreReported(t *testing.T) {
 	broken := errors.New("connection reset")
 	for name, c := range map[string]struct {
 		query  string

@@ -43,7 +43,7 @@ func TestEachSecretSigns(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSecretIsNotRepeated(t *testing.T) {
+func TestAnInvalidSecretIsNotRepeated(t *testing.T) {
 	for _, secret := range []string{"", "hunter2", "whsec_", "whsec_hunter2!", "SHVudGVyMg=="} {
 		err := (Message{ID: "msg_1"}).Sign(http.Header{}, secret)
 		if err == nil || strings.Contains(err.Error(), "hunter2") {

@@ -418,8 +418,8 @@ func TestHostileNamesAndHeadersOfWritesAreRefused(t *testing.T) {
 	}
 }
 
-// TestWhoMayChangeAnObjectReadsItsFile, and who may read it what became of its commits, of which it sees as much as of the rest.
-func TestWhoMayChangeAnObjectReadsItsFile(t *testing.T) {
+// TestOnlyRolesThatMayChangeAnObjectReadItsFile. Roles that may read the object also read the state of its commits, within the same limits.
+func TestOnlyRolesThatMayChangeAnObjectReadItsFile(t *testing.T) {
 	for role, c := range map[string]struct {
 		file, commit int
 		sees         Sees
