@@ -19,8 +19,8 @@ import (
 
 const imagesProject = "kubeop-acme-images"
 
-// TestWhatAnImageMayBe checks the examples of Image apps on real pods.
-func TestWhatAnImageMayBe(t *testing.T) {
+// TestTheExamplesOfImageAppsRun checks the examples of Image apps on real pods.
+func TestTheExamplesOfImageAppsRun(t *testing.T) {
 	for _, app := range []string{"worker", "settings", "database", "scaled", "nightly", "migrate", "paths", "policy", "sidecar"} {
 		began := time.Now()
 		until(t, app+" is ready", func(ctx context.Context) error { return platform.Ready(ctx, &v1alpha1.App{}, imagesProject, app) })
