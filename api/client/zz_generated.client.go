@@ -208,7 +208,7 @@ type Amount struct {
 	// Examples: 1800.5
 	Amount string `json:"amount"`
 
-	// Missing In how many minutes from from to until it was not measured. What was used in them is not in the amount.
+	// Missing The number of minutes between from and until that were not measured. The amount does not include them.
 	Missing int64 `json:"missing,omitempty,omitzero"`
 
 	// Name Examples: cpu.requested
@@ -285,7 +285,7 @@ type Build struct {
 
 // Changes defines model for Changes.
 type Changes struct {
-	// Changed How many amounts were not there before, or were others.
+	// Changed How many amounts are new, or replaced a different one.
 	Changed int64 `json:"changed"`
 }
 
@@ -307,7 +307,7 @@ type Comparison struct {
 	Files []FileDiff `json:"files"`
 	From  string     `json:"from"`
 
-	// More Whether further files differ, that are not listed.
+	// More Whether more files differ than are listed.
 	More bool   `json:"more,omitempty,omitzero"`
 	To   string `json:"to"`
 }
@@ -383,7 +383,7 @@ type Created struct {
 
 // CreditInputBody defines model for CreditInputBody.
 type CreditInputBody struct {
-	// Net How much of the net sum is taken back, as a decimal; the taxes of it are too. Default: all that is left.
+	// Net The part of the net sum to credit, as a decimal; its taxes are credited with it. Default: all that is not credited yet.
 	//
 	// Examples: 12.50
 	Net string `json:"net,omitempty,omitzero"`
@@ -447,7 +447,7 @@ type DraftInvoice struct {
 	Currency  string     `json:"currency"`
 	Discounts []Discount `json:"discounts"`
 
-	// Forecast Of the running month: what the invoice will be if each hour that has not ended is as the mean of the last 24 hours, or of as many as there are in the month.
+	// Forecast Of the running month: the estimated invoice. Each hour that has not ended counts as the mean of the last 24 hours, or of all hours of the month if it has fewer.
 	Forecast Forecast `json:"forecast,omitempty,omitzero"`
 	Gaps     []Gap    `json:"gaps"`
 	Lines    []Line   `json:"lines"`
@@ -579,7 +579,7 @@ type Gap struct {
 	// Meters The meters that were not measured. storage stands for that of all classes.
 	Meters []string `json:"meters"`
 
-	// Minutes In how many minutes from from to until.
+	// Minutes The number of minutes between from and until that were not measured.
 	Minutes int64     `json:"minutes"`
 	Until   time.Time `json:"until"`
 }
@@ -943,7 +943,7 @@ type PatchInputBody struct {
 	// Types Those of messages from now on.
 	Types []string `json:"types,omitempty,omitzero"`
 
-	// URL What waits is sent there too.
+	// URL The new address. Messages that wait are sent to it too.
 	URL string `json:"url,omitempty,omitzero"`
 }
 
@@ -955,7 +955,7 @@ type Plan struct {
 	// Files The files that differ, by their paths.
 	Files []FileDiff `json:"files"`
 
-	// More Whether further files differ, that are not listed.
+	// More Whether more files differ than are listed.
 	More bool `json:"more,omitempty,omitzero"`
 
 	// Objects The objects that the commit creates, changes or deletes: policies first, then the others, parents before what is in them.
@@ -1105,7 +1105,7 @@ type ProjectReady string
 
 // Ready defines model for Ready.
 type Ready struct {
-	// Missing What operations need and is not there.
+	// Missing The dependencies of operations that are missing.
 	//
 	// Examples: ["store"]
 	Missing []string    `json:"missing,omitempty,omitzero"`
@@ -1136,7 +1136,7 @@ type ReportState string
 
 // RollbackAppBody defines model for RollbackAppBody.
 type RollbackAppBody struct {
-	// To The commit at which the app was as it is to be again, of the app's history. Without it, the newest one that was delivered successfully before what is delivered now.
+	// To The commit of the app's history to return to. Default: the newest one that was delivered successfully before the present one.
 	To string `json:"to,omitempty,omitzero"`
 }
 
@@ -1310,7 +1310,7 @@ type WebhookDelivery struct {
 	Answer   string `json:"answer,omitempty,omitzero"`
 	Attempts int64  `json:"attempts"`
 
-	// ID What redeliver takes.
+	// ID The id that redeliverToWebhook needs.
 	ID int64 `json:"id"`
 
 	// Message The header webhook-id. It is the same each time that the message is sent.
@@ -1318,7 +1318,7 @@ type WebhookDelivery struct {
 	// Examples: msg_0123456789abcdef0123456789abcdef
 	Message string `json:"message"`
 
-	// Next When it is sent next. It is not there while the message waits for an older one about the object.
+	// Next The time of the next attempt. It is absent while the message waits for an older one about the same object.
 	Next time.Time `json:"next,omitempty,omitzero"`
 
 	// Object Examples: app/acme/shop/web
@@ -1375,7 +1375,7 @@ type WebhookSecret struct {
 
 // Written defines model for Written.
 type Written struct {
-	// Changed Whether there is a commit for this request, or would be. It is false if the file is so already.
+	// Changed Whether the request made a commit, or would make one. It is false if the file has this content already.
 	Changed bool `json:"changed"`
 
 	// Commit The hash of the commit; of the newest one if nothing changed, and of a dry run.
@@ -1386,7 +1386,7 @@ type Written struct {
 	// Examples: projects/shop/apps/web/app.yaml
 	File string `json:"file"`
 
-	// Follow Where to read what became of the commit. A dry run has none.
+	// Follow The path that answers whether the operator applied the commit. A dry run has none.
 	//
 	// Examples: /v1/apps/acme/shop/web/commits/0123456789012345678901234567890123456789
 	Follow string `json:"follow,omitempty,omitzero"`
@@ -1421,7 +1421,7 @@ type CreateAppParams struct {
 	// DryRun Answer 200 with the plan of the commit, and commit nothing.
 	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
 
-	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer.
+	// IdempotencyKey A text that is unique to the request, such as a UUID. If the request is sent again with the same text and body, it gets the same answer.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
@@ -1484,10 +1484,10 @@ type GetAppLogsParams struct {
 	// Container Only of containers of this name.
 	Container string `form:"container,omitempty" json:"container,omitempty,omitzero"`
 
-	// Tail At most so many last lines of each container.
+	// Tail The highest number of lines of each container, counted from the last one.
 	Tail int64 `form:"tail,omitempty" json:"tail,omitempty,omitzero"`
 
-	// Since Only lines that are not older than so many seconds; 0 for all.
+	// Since The highest age of a line, in seconds; 0 for any age.
 	Since int64 `form:"since,omitempty" json:"since,omitempty,omitzero"`
 }
 
@@ -1496,7 +1496,7 @@ type RollbackAppParams struct {
 	// DryRun Answer 200 with the plan of the commit, and commit nothing.
 	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
 
-	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer.
+	// IdempotencyKey A text that is unique to the request, such as a UUID. If the request is sent again with the same text and body, it gets the same answer.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
@@ -1553,7 +1553,7 @@ type GetInvoiceParamsFormat string
 
 // CreditInvoiceParams defines parameters for CreditInvoice.
 type CreditInvoiceParams struct {
-	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with a secret that is in it.
+	// IdempotencyKey A text that is unique to the request, such as a UUID. If the request is sent again with the same text and body, it gets the same answer, with the same secret if it has one.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
@@ -1601,7 +1601,7 @@ type CreateProjectParams struct {
 	// DryRun Answer 200 with the plan of the commit, and commit nothing.
 	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
 
-	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer.
+	// IdempotencyKey A text that is unique to the request, such as a UUID. If the request is sent again with the same text and body, it gets the same answer.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
@@ -1673,7 +1673,7 @@ type CreateTenantParams struct {
 	// DryRun Answer 200 with the plan of the commit, and commit nothing.
 	DryRun bool `form:"dryRun,omitempty" json:"dryRun,omitempty,omitzero"`
 
-	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer.
+	// IdempotencyKey A text that is unique to the request, such as a UUID. If the request is sent again with the same text and body, it gets the same answer.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
@@ -1721,7 +1721,7 @@ type CloseInvoiceParams struct {
 	// Again Make another invoice of a month whose invoice was credited completely, or is of 0.
 	Again bool `form:"again,omitempty" json:"again,omitempty,omitzero"`
 
-	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with a secret that is in it.
+	// IdempotencyKey A text that is unique to the request, such as a UUID. If the request is sent again with the same text and body, it gets the same answer, with the same secret if it has one.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
@@ -1781,7 +1781,7 @@ type ListWebhooksParams struct {
 
 // CreateWebhookParams defines parameters for CreateWebhook.
 type CreateWebhookParams struct {
-	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with a secret that is in it.
+	// IdempotencyKey A text that is unique to the request, such as a UUID. If the request is sent again with the same text and body, it gets the same answer, with the same secret if it has one.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
@@ -1814,19 +1814,19 @@ type ListWebhookDeliveriesParamsState string
 
 // RedeliverToWebhookParams defines parameters for RedeliverToWebhook.
 type RedeliverToWebhookParams struct {
-	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with a secret that is in it.
+	// IdempotencyKey A text that is unique to the request, such as a UUID. If the request is sent again with the same text and body, it gets the same answer, with the same secret if it has one.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
 // PingWebhookParams defines parameters for PingWebhook.
 type PingWebhookParams struct {
-	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with a secret that is in it.
+	// IdempotencyKey A text that is unique to the request, such as a UUID. If the request is sent again with the same text and body, it gets the same answer, with the same secret if it has one.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 
 // RotateWebhookSecretParams defines parameters for RotateWebhookSecret.
 type RotateWebhookSecretParams struct {
-	// IdempotencyKey Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with a secret that is in it.
+	// IdempotencyKey A text that is unique to the request, such as a UUID. If the request is sent again with the same text and body, it gets the same answer, with the same secret if it has one.
 	IdempotencyKey string `json:"Idempotency-Key,omitempty,omitzero"`
 }
 

@@ -25,7 +25,7 @@ type Gap struct {
 	Meters  []string  `json:"meters" nullable:"false" doc:"The meters that were not measured. storage stands for that of all classes."`
 	From    time.Time `json:"from"`
 	Until   time.Time `json:"until"`
-	Minutes int       `json:"minutes" doc:"In how many minutes from from to until."`
+	Minutes int       `json:"minutes" doc:"The number of minutes between from and until that were not measured."`
 }
 
 // hour is what a tenant used of a meter within an hour, all apps together.

@@ -26,7 +26,7 @@ type state struct {
 
 type ready struct {
 	Status  string   `json:"status" enum:"ok,degraded"`
-	Missing []string `json:"missing,omitempty" doc:"What operations need and is not there." example:"store"`
+	Missing []string `json:"missing,omitempty" doc:"The dependencies of operations that are missing." example:"store"`
 }
 
 type answered[T any] struct{ Body T }

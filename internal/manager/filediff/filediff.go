@@ -42,7 +42,7 @@ type FileDiff struct {
 // Diff has the differences between two folders.
 type Diff struct {
 	Files []FileDiff `json:"files" nullable:"false" doc:"The files that differ, by their paths."`
-	More  bool       `json:"more,omitempty" doc:"Whether further files differ, that are not listed."`
+	More  bool       `json:"more,omitempty" doc:"Whether more files differ than are listed."`
 }
 
 // digested is an entry that knows a digest of its whole content, including that of its subfolders.

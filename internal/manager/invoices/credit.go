@@ -17,7 +17,7 @@ type creditInput struct {
 	once.Key
 	NumberInput
 	Body struct {
-		Net    string `json:"net,omitempty" maxLength:"37" doc:"How much of the net sum is taken back, as a decimal; the taxes of it are too. Default: all that is left." example:"12.50"`
+		Net    string `json:"net,omitempty" maxLength:"37" doc:"The part of the net sum to credit, as a decimal; its taxes are credited with it. Default: all that is not credited yet." example:"12.50"`
 		Reason string `json:"reason" minLength:"1" maxLength:"500" doc:"Why. It is on the credit note."`
 	}
 }

@@ -17,7 +17,7 @@ type answer struct{ Body func(huma.Context) }
 
 type one struct {
 	ETag         string `header:"ETag" doc:"It changes whenever the body does."`
-	CacheControl string `header:"Cache-Control" doc:"The answer may be kept, and has to be asked for each time."`
+	CacheControl string `header:"Cache-Control" doc:"Clients may store the answer, and have to ask each time whether it is still the present one."`
 	Body         func(huma.Context)
 }
 

@@ -50,8 +50,8 @@ type input struct {
 	Follow    bool   `query:"follow" doc:"Also what is written from now on. Pods that start later are not followed."`
 	Previous  bool   `query:"previous" doc:"Of the containers' previous run, such as the one that crashed."`
 	Container string `query:"container" maxLength:"63" doc:"Only of containers of this name."`
-	Tail      int64  `query:"tail" minimum:"0" maximum:"10000" default:"100" doc:"At most so many last lines of each container."`
-	Since     int64  `query:"since" minimum:"0" maximum:"31536000" doc:"Only lines that are not older than so many seconds; 0 for all."`
+	Tail      int64  `query:"tail" minimum:"0" maximum:"10000" default:"100" doc:"The highest number of lines of each container, counted from the last one."`
+	Since     int64  `query:"since" minimum:"0" maximum:"31536000" doc:"The highest age of a line, in seconds; 0 for any age."`
 }
 
 // answer is a stream.

@@ -26,7 +26,7 @@ const (
 
 // Key has the header by which a request is made once.
 type Key struct {
-	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]*$" doc:"Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer, also with a secret that is in it."`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]*$" doc:"A text that is unique to the request, such as a UUID. If the request is sent again with the same text and body, it gets the same answer, with the same secret if it has one."`
 }
 
 // Request is a write of a caller.

@@ -36,7 +36,7 @@ type setInput struct {
 
 // Changes is the result of setting amounts.
 type Changes struct {
-	Changed int `json:"changed" doc:"How many amounts were not there before, or were others."`
+	Changed int `json:"changed" doc:"How many amounts are new, or replaced a different one."`
 }
 
 func (o *Operations) set(ctx context.Context, in *setInput) (*answer[Changes], error) {

@@ -31,7 +31,7 @@ type Amount struct {
 	Unit   string `json:"unit,omitempty" doc:"Of meters that kubeop measures." example:"core-seconds"`
 	Amount string `json:"amount" doc:"A decimal, which is exact." example:"1800.5"`
 	// Missing is there so that an amount with unmeasured minutes is not taken for less use.
-	Missing int `json:"missing,omitempty" doc:"In how many minutes from from to until it was not measured. What was used in them is not in the amount."`
+	Missing int `json:"missing,omitempty" doc:"The number of minutes between from and until that were not measured. The amount does not include them."`
 }
 
 // Usage is what one app, or a project beside its apps, used in one cluster within a time.

@@ -34,7 +34,7 @@ type WebhookSecret struct {
 
 // WebhookDelivery is a message for a webhook, and whether the webhook took it.
 type WebhookDelivery struct {
-	ID       int64     `json:"id" doc:"What redeliver takes."`
+	ID       int64     `json:"id" doc:"The id that redeliverToWebhook needs."`
 	Message  string    `json:"message" doc:"The header webhook-id. It is the same each time that the message is sent." example:"msg_0123456789abcdef0123456789abcdef"`
 	Type     string    `json:"type" example:"app.failed"`
 	Tenant   string    `json:"tenant,omitempty"`
@@ -43,7 +43,7 @@ type WebhookDelivery struct {
 	Attempts int       `json:"attempts"`
 	Since    time.Time `json:"since" doc:"Since when it is sent."`
 	// Next is zero in the store for a message that waits for an older one.
-	Next   *time.Time `json:"next,omitempty" doc:"When it is sent next. It is not there while the message waits for an older one about the object."`
+	Next   *time.Time `json:"next,omitempty" doc:"The time of the next attempt. It is absent while the message waits for an older one about the same object."`
 	Tried  *time.Time `json:"tried,omitempty" doc:"When it was sent last."`
 	Status int        `json:"status,omitempty" doc:"The status of the last answer."`
 	Answer string     `json:"answer,omitempty" doc:"The beginning of the last answer, at most 1 KiB, or why there was none."`

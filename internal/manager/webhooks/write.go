@@ -38,7 +38,7 @@ type (
 		Matched
 		Body struct {
 			Name     *string  `json:"name,omitempty" minLength:"1" maxLength:"100"`
-			URL      *string  `json:"url,omitempty" minLength:"1" maxLength:"2048" doc:"What waits is sent there too."`
+			URL      *string  `json:"url,omitempty" minLength:"1" maxLength:"2048" doc:"The new address. Messages that wait are sent to it too."`
 			Types    []string `json:"types,omitempty" minItems:"1" maxItems:"50" nullable:"false" doc:"Those of messages from now on."`
 			Disabled *bool    `json:"disabled,omitempty" doc:"While it is true, it gets no new messages, and what waits for it waits on."`
 		}

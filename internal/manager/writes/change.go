@@ -79,11 +79,11 @@ type Person struct{ Name, Email string }
 // Written is the result of a change.
 type Written struct {
 	Commit     string `json:"commit" doc:"The hash of the commit; of the newest one if nothing changed, and of a dry run."`
-	Changed    bool   `json:"changed" doc:"Whether there is a commit for this request, or would be. It is false if the file is so already."`
+	Changed    bool   `json:"changed" doc:"Whether the request made a commit, or would make one. It is false if the file has this content already."`
 	Repository string `json:"repository" doc:"The Repository that declares the object."`
 	File       string `json:"file" doc:"The file in it." example:"projects/shop/apps/web/app.yaml"`
 	Request    string `json:"request" doc:"The id in the trailer Kubeop-Request of the commit."`
-	Follow     string `json:"follow,omitempty" doc:"Where to read what became of the commit. A dry run has none." example:"/v1/apps/acme/shop/web/commits/0123456789012345678901234567890123456789"`
+	Follow     string `json:"follow,omitempty" doc:"The path that answers whether the operator applied the commit. A dry run has none." example:"/v1/apps/acme/shop/web/commits/0123456789012345678901234567890123456789"`
 	Plan       *Plan  `json:"plan,omitempty" doc:"Of a dry run: what the commit would do."`
 }
 

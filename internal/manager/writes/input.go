@@ -33,7 +33,7 @@ type (
 	// Keyed is the header of a request that can be sent again.
 	Keyed struct {
 		Dry
-		IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]*$" doc:"Any text that is used for one request, such as a UUID. If the request is sent again, with the same body, it has the same answer."`
+		IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]*$" doc:"A text that is unique to the request, such as a UUID. If the request is sent again with the same text and body, it gets the same answer."`
 	}
 	// NewObject is the body that creates an object.
 	NewObject struct {

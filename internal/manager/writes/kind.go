@@ -22,7 +22,7 @@ type kind struct {
 
 type accepted struct {
 	Status   int
-	Location string `header:"Location" doc:"Where to read what became of the commit."`
+	Location string `header:"Location" doc:"The path that answers whether the operator applied the commit."`
 	Body     Written
 }
 

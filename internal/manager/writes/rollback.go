@@ -11,7 +11,7 @@ type rollbackApp struct {
 	AppPath
 	Keyed
 	Body struct {
-		To string `json:"to,omitempty" pattern:"^[0-9a-f]{40}$" doc:"The commit at which the app was as it is to be again, of the app's history. Without it, the newest one that was delivered successfully before what is delivered now."`
+		To string `json:"to,omitempty" pattern:"^[0-9a-f]{40}$" doc:"The commit of the app's history to return to. Default: the newest one that was delivered successfully before the present one."`
 	}
 }
 
