@@ -11,8 +11,8 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// TestTheCommandsInTheDocsRun runs the commands of docs/cli.md, in the shell that `make run` sets up, as an owner of the tenant and as an administrator.
-func TestTheCommandsInTheDocsRun(t *testing.T) {
+// TestTheCommandsOfTheCLIPageRun runs the commands of docs/cli.md, in the shell that `make run` sets up, as an owner of the tenant and as an administrator.
+func TestTheCommandsOfTheCLIPageRun(t *testing.T) {
 	blocks, err := stage.Commands("../docs/cli.md")
 	must(t, err)
 	env, err := platform.Env(samples)
