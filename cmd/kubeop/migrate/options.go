@@ -74,7 +74,7 @@ func (o *options) run(ctx context.Context, args []string, read func(context.Cont
 			return err
 		}
 	}
-	return o.print(m.report)
+	return o.printReport(m.report)
 }
 
 // validate adds what kubeop validate says of the written files to the report.
@@ -89,8 +89,8 @@ func (o *options) validate(ctx context.Context, report *Report) error {
 	return nil
 }
 
-// print prints the report. The exit code is Differences if something was left out.
-func (o *options) print(report *Report) error {
+// printReport prints the report. The exit code is Differences if something was left out.
+func (o *options) printReport(report *Report) error {
 	report.sort()
 	var err error
 	if o.format.ForPrograms() {

@@ -165,7 +165,7 @@ func TestAReportThatCannotBeWrittenIsAFailure(t *testing.T) {
 	for _, format := range []output.Format{output.Table, output.JSON, output.YAML} {
 		tell := func(w io.Writer, leftOut ...Entry) error {
 			o := &options{Call: &call.Call{Out: w, Data: w}, format: format}
-			return o.print(&Report{Written: []string{"kubeop.yaml"}, LeftOut: leftOut})
+			return o.printReport(&Report{Written: []string{"kubeop.yaml"}, LeftOut: leftOut})
 		}
 		if err := tell(io.Discard); err != nil {
 			t.Errorf("%s: all was imported: %v", format, err)

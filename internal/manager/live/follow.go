@@ -25,11 +25,11 @@ func appsOf(tenant, project string) string { return "apps/" + tenant + "/" + pro
 
 // Apply records an object as it is now.
 func Apply(x *index.Index, object client.Object) error {
-	lists, answer := place(object)
+	lists, content := place(object)
 	if len(lists) == 0 {
 		return nil
 	}
-	item, err := encode(object.GetName(), answer)
+	item, err := encode(object.GetName(), content)
 	if err != nil {
 		return err
 	}
@@ -48,8 +48,8 @@ func Forget(x *index.Index, object client.Object) {
 	}
 }
 
-// place returns the lists that have an object, and the answer about it. Objects of the platform are in no list.
-func place(object client.Object) (lists []string, answer any) {
+// place returns the lists that have an object, and the content of the answer about it. Objects of the platform are in no list.
+func place(object client.Object) (lists []string, content any) {
 	switch o := object.(type) {
 	case *v1alpha1.Tenant:
 		return []string{allTenants, tenantsOf(o.Name)}, tenantOf(o)
@@ -77,11 +77,11 @@ func Owner(namespace string) (tenant, project string) {
 	return tenant, project
 }
 
-func encode(name string, answer any) (*index.Item, error) {
+func encode(name string, content any) (*index.Item, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(answer); err != nil {
+	if err := encoder.Encode(content); err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", name, err)
 	}
 	text := bytes.TrimSuffix(body.Bytes(), []byte("\n"))
