@@ -23,11 +23,10 @@ import (
 	"github.com/kubeop/kubeop/e2e/tenants"
 )
 
-// gitForm is how an object is written in Git: the App's spec, and files beside it. field says whether it needs a guard with a field, and kinds for which
-// kinds it is, by default all.
+// gitForm is how an object is written in Git: the App's spec, and files beside it. kinds are those whose fields it can set, by default all. A patch can also
+// replace the object by one of any kind.
 type gitForm struct {
 	name  string
-	field bool
 	kinds []string
 	write func(t *testing.T, c try, name string) (spec string, files map[string]string)
 }
@@ -40,7 +39,7 @@ func (f gitForm) fits(c try) bool {
 	if f.name == inHooks {
 		return strings.HasSuffix(c.field, "/image") // A hook says no more about its pod.
 	}
-	return (c.field != "" || !f.field) && (f.kinds == nil || slices.Contains(f.kinds, c.kind) && c.project == "")
+	return f.kinds == nil || c.project == "" && (c.field == "" || slices.Contains(f.kinds, c.kind))
 }
 
 const (
@@ -52,21 +51,21 @@ const (
 )
 
 var gitForms = []gitForm{
-	{inTheApp, false, nil, func(t *testing.T, c try, name string) (string, map[string]string) {
+	{inTheApp, nil, func(t *testing.T, c try, name string) (string, map[string]string) {
 		return "type: Raw\n  raw:\n    manifests:\n    - " + text(t, c.bad(t, name)), nil
 	}},
-	{"in a List", false, nil, func(t *testing.T, c try, name string) (string, map[string]string) {
+	{"in a List", nil, func(t *testing.T, c try, name string) (string, map[string]string) {
 		return folder, map[string]string{"manifests/all.yaml": `{"apiVersion": "v1", "kind": "List", "items": [` + text(t, c.bad(t, name)) + "]}"}
 	}},
-	{"by kustomize", true, nil, func(t *testing.T, c try, name string) (string, map[string]string) {
+	{"by kustomize", nil, func(t *testing.T, c try, name string) (string, map[string]string) {
 		must(t, folders.Write(name+"/good.yaml", []byte(text(t, c.good(t, name)))))
 		must(t, folders.Write(name+"/kustomization.yaml", []byte("resources: [good.yaml]\npatches:\n- target: {name: "+c.good(t, name).GetName()+"}\n  patch: "+quoted(t, c.patch(t, name))+"\n")))
 		return "type: Git\n  git: {url: '" + folders.OperatorURL + "', path: " + name + "}", nil
 	}},
-	{"in a chart", false, nil, func(t *testing.T, c try, name string) (string, map[string]string) {
+	{"in a chart", nil, func(t *testing.T, c try, name string) (string, map[string]string) {
 		return chart, map[string]string{"chart/Chart.yaml": chartFile, "chart/templates/a.yaml": text(t, c.bad(t, name))}
 	}},
-	{"in a hook of a chart", false, nil, func(t *testing.T, c try, name string) (string, map[string]string) {
+	{"in a hook of a chart", nil, func(t *testing.T, c try, name string) (string, map[string]string) {
 		o := c.bad(t, name)
 		annotations := o.GetAnnotations()
 		if annotations == nil {
@@ -76,14 +75,14 @@ var gitForms = []gitForm{
 		o.SetAnnotations(annotations)
 		return chart, map[string]string{"chart/Chart.yaml": chartFile, "chart/templates/a.yaml": text(t, o)}
 	}},
-	{"by a post-renderer", true, nil, func(t *testing.T, c try, name string) (string, map[string]string) {
+	{"by a post-renderer", nil, func(t *testing.T, c try, name string) (string, map[string]string) {
 		spec := "type: Helm\n  helm:\n    path: chart\n    postRenderers:\n    - kustomize: {patches: [{target: {name: " + c.good(t, name).GetName() + "}, patch: " + quoted(t, c.patch(t, name)) + "}]}"
 		return spec, map[string]string{"chart/Chart.yaml": chartFile, "chart/templates/a.yaml": text(t, c.good(t, name))}
 	}},
-	{"by a patch of an Image app", true, []string{"Deployment"}, func(t *testing.T, c try, name string) (string, map[string]string) {
+	{"by a patch of an Image app", []string{"Deployment"}, func(t *testing.T, c try, name string) (string, map[string]string) {
 		return imageApp(t, name, "\n    - target: {kind: Deployment}\n      patch: "+quoted(t, c.patch(t, name))), nil
 	}},
-	{inHooks, true, []string{"Deployment"}, func(t *testing.T, c try, name string) (string, map[string]string) {
+	{inHooks, []string{"Deployment"}, func(t *testing.T, c try, name string) (string, map[string]string) {
 		hook := "{name: steal, image: '" + fmt.Sprint(value(c.bad(t, name).Object, strings.Split(templates["Deployment"]+"/containers/0/image", "/")[1:])) + "'}"
 		return "type: Raw\n  raw:\n    manifests:\n    - " + text(t, object(t, controls["ConfigMap"], name)) + "\n  hooks: {pre: [" + hook + "]}", nil
 	}},

@@ -30,7 +30,7 @@ const (
 	noDirect   = "d" // It is allowed to accounts.
 	noDeployer = "k" // It is allowed to kubeop's own account.
 	noKinds    = "t" // Templates may have it: what is made from them is refused.
-	oneInGit   = "o" // Of the forms in Git only the App's own manifests: other guards of the rule are tried in all.
+	oneInGit   = "o" // Of the forms in Git only the App's own manifests: all forms end in one check of the rendered objects, and another guard of the rule is tried in all.
 )
 
 const (

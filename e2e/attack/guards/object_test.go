@@ -93,9 +93,12 @@ func parsed(t *testing.T, text string) any {
 	return whole(value)
 }
 
-// patch is a JSON 6902 patch that makes the control what the guard refuses.
+// patch is a JSON 6902 patch that makes the control what the guard refuses. It replaces all of it if the guard has no field.
 func (c try) patch(t *testing.T, name string) string {
 	t.Helper()
+	if c.field == "" {
+		return `[{"op": "replace", "path": "", "value": ` + text(t, c.bad(t, name)) + "}]"
+	}
 	value, err := json.Marshal(c.parsed(t, name))
 	must(t, err)
 	return fmt.Sprintf(`[{"op": "add", "path": %q, "value": %s}]`, c.at, value)
