@@ -44,8 +44,8 @@ type change struct{ kind, name, patch, guard string }
 type check struct {
 	objects []string
 	changes []change
-	// guard is what the message names.
-	guard string
+	// guard is what the message names, and says what it has besides: the check of Pod Security that finds the field.
+	guard, says string
 }
 
 func pod(podFields, fields string) string { return fmt.Sprintf(podControl, podFields, fields) }
@@ -60,22 +60,23 @@ var checks = map[string]check{
 		{kind: "rbac.authorization.k8s.io/v1 RoleBinding", name: "kubeop-deployer", guard: platformObject + "RoleBinding/"}, {kind: "v1 LimitRange", name: "kubeop"},
 		{kind: "paas.kubeop.io/v1alpha1 Guardrails", name: "kubeop", patch: `{"spec":{"deny":[]}}`}, {kind: "v1 ServiceAccount", name: "kubeop-deployer", guard: platformObject + "ServiceAccount/"},
 	}},
-	"CPI-3 block add capabilities":        {objects: pods(pod(podContext, strings.Replace(ownContext, "drop: [ALL]", "drop: [ALL], add: [NET_ADMIN]", 1))), guard: security},
-	"CPI-4 require run as non-root user":  {objects: pods(pod(strings.Replace(podContext, "runAsNonRoot: true, ", "", 1), ownContext)), guard: security},
-	"CPI-5 block privileged containers":   {objects: pods(pod(podContext, "securityContext: {privileged: true}")), guard: security},
-	"CPI-6 block privilege escalation":    {objects: pods(pod(podContext, "securityContext: {capabilities: {drop: [ALL]}}")), guard: security},
-	"HI-1 block host path":                {objects: pods(pod(podContext+", volumes: [{name: v, hostPath: {path: /}}]", ownContext)), guard: security},
+	"CPI-3 block add capabilities":        {objects: pods(pod(podContext, strings.Replace(ownContext, "drop: [ALL]", "drop: [ALL], add: [NET_ADMIN]", 1))), guard: security, says: `unrestricted capabilities (container "a" must not include "NET_ADMIN" in securityContext.capabilities.add)`},
+	"CPI-4 require run as non-root user":  {objects: pods(pod(strings.Replace(podContext, "runAsNonRoot: true, ", "", 1), ownContext)), guard: security, says: `runAsNonRoot != true (pod or container "a" must set securityContext.runAsNonRoot=true)`},
+	"CPI-5 block privileged containers":   {objects: pods(pod(podContext, "securityContext: {privileged: true, capabilities: {drop: [ALL]}}")), guard: security, says: `privileged (container "a" must not set securityContext.privileged=true)`}, // Beside allowPrivilegeEscalation: false the API server calls it invalid, before Pod Security.
+	"CPI-6 block privilege escalation":    {objects: pods(pod(podContext, "securityContext: {capabilities: {drop: [ALL]}}")), guard: security, says: `allowPrivilegeEscalation != false (container "a" must set securityContext.allowPrivilegeEscalation=false)`},
+	"HI-1 block host path":                {objects: pods(pod(podContext+", volumes: [{name: v, hostPath: {path: /}}]", ownContext)), guard: security, says: `restricted volume types (volume "v" uses restricted volume type "hostPath")`},
 	"HI-1 block NodePort services":        {objects: []string{fmt.Sprintf(serviceText, ""), fmt.Sprintf(serviceText, "type: NodePort, ")}, guard: "exceeded quota: kubeop"},
-	"HI-3 block host network and ports":   {objects: pods(pod(podContext+", hostNetwork: true", ownContext), pod(podContext, ownContext+", ports: [{containerPort: 80, hostPort: 80}]")), guard: security},
-	"HI-4 block host PID":                 {objects: pods(pod(podContext+", hostPID: true", ownContext)), guard: security},
-	"HI-5 block host IPC":                 {objects: pods(pod(podContext+", hostIPC: true", ownContext)), guard: security},
+	"HI-3 block host network":             {objects: pods(pod(podContext+", hostNetwork: true", ownContext)), guard: security, says: "host namespaces (hostNetwork=true)"},
+	"HI-3 block host ports":               {objects: pods(pod(podContext, ownContext+", ports: [{containerPort: 80, hostPort: 80}]")), guard: security, says: `hostPort (container "a" uses hostPort 80)`},
+	"HI-4 block host PID":                 {objects: pods(pod(podContext+", hostPID: true", ownContext)), guard: security, says: "host namespaces (hostPID=true)"},
+	"HI-5 block host IPC":                 {objects: pods(pod(podContext+", hostIPC: true", ownContext)), guard: security, says: "host namespaces (hostIPC=true)"},
 	"DI-1 require always image pull":      {objects: pods(strings.Replace(pod(podContext, ownContext), "Always", "Never", 1)), guard: "'kubeop-guardrails-deny' denied request: Images: "},
 	"TI-1 block modification of quotas":   {changes: []change{{kind: "v1 ResourceQuota", name: "kubeop", patch: `{"spec":{"hard":{"pods":"1000"}}}`}, {kind: "v1 ResourceQuota", name: "kubeop"}}},
 	"planned: require claims for storage": {objects: pods(pod(podContext+", volumes: [{name: v, csi: {driver: csi.example}}]", ownContext)), guard: "kubeop-volumes"},
 	"planned: block existing volumes": {objects: []string{fmt.Sprintf(claimText, ""), fmt.Sprintf(claimText, "volumeName: theirs, "), fmt.Sprintf(claimText, "selector: {matchLabels: {a: b}}, ")},
 		guard: "kubeop-volumes"},
-	"removed: require dropping all capabilities": {objects: pods(pod(podContext, strings.Replace(ownContext, "drop: [ALL]", "drop: [NET_RAW]", 1))), guard: security},
-	"removed: block bind mounts":                 {objects: pods(pod(podContext+", volumes: [{name: v, hostPath: {path: /etc, type: Directory}}]", ownContext)), guard: security},
+	"removed: require dropping all capabilities": {objects: pods(pod(podContext, strings.Replace(ownContext, "drop: [ALL]", "drop: [NET_RAW]", 1))), guard: security, says: `unrestricted capabilities (container "a" must set securityContext.capabilities.drop=["ALL"])`},
+	"removed: block bind mounts":                 {objects: pods(pod(podContext+", volumes: [{name: v, hostPath: {path: /etc, type: Directory}}]", ownContext)), guard: security, says: `restricted volume types (volume "v" uses restricted volume type "hostPath")`},
 }
 
 // TestEveryCheckHolds of objects and changes.
@@ -115,7 +116,9 @@ func (c check) admits(t *testing.T) {
 	}
 	soon(t, "the control", func(ctx context.Context) error { return create(ctx, account, c.objects[0]) })
 	for _, bad := range c.objects[1:] {
-		denied(t, create(t.Context(), account, bad), bad, c.guard)
+		err := create(t.Context(), account, bad)
+		denied(t, err, bad, c.guard)
+		denied(t, err, bad, c.says)
 		for _, person := range people {
 			must(t, as(t, person).List(t.Context(), &corev1.PodList{}, client.InNamespace(own)))
 			denied(t, create(t.Context(), person, bad), person+": "+bad, refused)

@@ -124,7 +124,7 @@ func ofVolumes() (all []guard) {
 	for _, of := range slices.Sorted(maps.Keys(mounted)) {
 		volumes := "[{name: v, " + of + ": " + mounted[of] + "}]"
 		all = append(all,
-			guard{name: "a volume of type " + of, control: "pod", field: "/volumes", value: volumes, policy: security, words: of, skip: noKinds + noUpdate + noGit},
+			guard{name: "a volume of type " + of, control: "pod", field: "/volumes", value: volumes, policy: security, words: `uses restricted volume type "` + of + `"`, skip: noKinds + noUpdate + noGit},
 			guard{name: "a volume of type " + of + " of a template", control: "Deployment", field: "/spec/template/spec/volumes", value: volumes, policy: "kubeop-volumes", words: "has the volume v of ", skip: oneInGit},
 			guard{name: "a volume of type " + of + " of a job", control: "CronJob", field: "/spec/jobTemplate/spec/template/spec/volumes", value: volumes, policy: "kubeop-volumes", words: "has the volume v of ", skip: noGit})
 	}
@@ -165,16 +165,16 @@ var guards = slices.Concat(ofVolumes(), ofNarrow, []guard{
 	{name: "a priority", control: "pod", field: "/priorityClassName", value: "high", policy: "kubeop-priority-class", words: "priorityClassName high"},
 	{name: "the priority of nodes", control: "pod", field: "/priorityClassName", value: "system-node-critical", policy: "kubeop-priority-class", words: "priorityClassName system-node-critical", skip: oneInGit},
 
-	{name: "a privileged container", control: "pod", field: "/containers/0/securityContext", value: "{privileged: true}", policy: security, git: broken, skip: noKinds + noUpdate},
-	{name: "a capability", control: "pod", field: "/containers/0/securityContext/capabilities", value: "{drop: [ALL], add: [SYS_ADMIN]}", policy: security, git: broken, skip: noKinds + noUpdate},
-	{name: "escalation", control: "pod", field: "/containers/0/securityContext/allowPrivilegeEscalation", value: "true", policy: security, git: broken, skip: noKinds + noUpdate},
-	{name: "root", control: "pod", field: "/securityContext/runAsUser", value: "0", policy: security, git: broken, skip: noKinds + noUpdate},
-	{name: "no seccomp", control: "pod", field: "/securityContext/seccompProfile", value: "{type: Unconfined}", policy: security, git: broken, skip: noKinds + noUpdate},
-	{name: "the host's network", control: "pod", field: "/hostNetwork", value: "true", policy: security, git: broken, skip: noKinds + noUpdate},
-	{name: "a port of the host", control: "pod", field: "/containers/0/ports", value: "[{containerPort: 80, hostPort: 80}]", policy: security, git: broken, skip: noKinds + noUpdate},
-	{name: "the host's processes", control: "pod", field: "/hostPID", value: "true", policy: security, git: broken, skip: noKinds + noUpdate},
-	{name: "the host's IPC", control: "pod", field: "/hostIPC", value: "true", policy: security, git: broken, skip: noKinds + noUpdate},
-	{name: "the host's files", control: "pod", field: "/volumes", value: "[{name: v, hostPath: {path: /}}]", policy: security, git: broken, skip: noKinds + noUpdate},
+	{name: "a privileged container", control: "pod", field: "/containers/0/securityContext", value: "{privileged: true, capabilities: {drop: [ALL]}}", policy: security, words: "must not set securityContext.privileged=true", git: "rule privileged " + broken, skip: noKinds + noUpdate}, // Beside allowPrivilegeEscalation: false the API server calls it invalid, before Pod Security.
+	{name: "a capability", control: "pod", field: "/containers/0/securityContext/capabilities", value: "{drop: [ALL], add: [SYS_ADMIN]}", policy: security, words: `must not include "SYS_ADMIN" in securityContext.capabilities.add`, git: "rule capabilities " + broken, skip: noKinds + noUpdate},
+	{name: "escalation", control: "pod", field: "/containers/0/securityContext/allowPrivilegeEscalation", value: "true", policy: security, words: "must set securityContext.allowPrivilegeEscalation=false", git: "rule allowPrivilegeEscalation " + broken, skip: noKinds + noUpdate},
+	{name: "root", control: "pod", field: "/securityContext/runAsUser", value: "0", policy: security, words: "runAsUser=0 (pod must not set runAsUser=0)", git: "rule runAsUser " + broken, skip: noKinds + noUpdate},
+	{name: "no seccomp", control: "pod", field: "/securityContext/seccompProfile", value: "{type: Unconfined}", policy: security, words: `pod must not set securityContext.seccompProfile.type to "Unconfined"`, git: "rule seccompProfile " + broken, skip: noKinds + noUpdate},
+	{name: "the host's network", control: "pod", field: "/hostNetwork", value: "true", policy: security, words: "host namespaces (hostNetwork=true)", git: "rule hostNamespaces " + broken + ": hostNetwork=true", skip: noKinds + noUpdate},
+	{name: "a port of the host", control: "pod", field: "/containers/0/ports", value: "[{containerPort: 80, hostPort: 80}]", policy: security, words: `hostPort (container "a" uses hostPort 80)`, git: "rule hostPorts " + broken, skip: noKinds + noUpdate},
+	{name: "the host's processes", control: "pod", field: "/hostPID", value: "true", policy: security, words: "host namespaces (hostPID=true)", git: "rule hostNamespaces " + broken + ": hostPID=true", skip: noKinds + noUpdate},
+	{name: "the host's IPC", control: "pod", field: "/hostIPC", value: "true", policy: security, words: "host namespaces (hostIPC=true)", git: "rule hostNamespaces " + broken + ": hostIPC=true", skip: noKinds + noUpdate},
+	{name: "the host's files", control: "pod", field: "/volumes", value: "[{name: v, hostPath: {path: /}}]", policy: security, words: `uses restricted volume type "hostPath"`, git: "rule restrictedVolumes " + broken, skip: noKinds + noUpdate},
 	{name: "the deployer's account, in the older field", control: "pod", field: "/serviceAccount", value: "kubeop-deployer", policy: "kubeop-platform-identity", words: "would run as service account kubeop-deployer", skip: noKinds + noUpdate + oneInGit},
 	{name: "the deployer's account", control: "pod", field: "/serviceAccountName", value: "kubeop-deployer", policy: "kubeop-platform-identity", words: "would run as service account kubeop-deployer", skip: noKinds + noUpdate},
 
