@@ -5,6 +5,7 @@ package tenancy
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -255,8 +256,11 @@ func TestTenantsServeThemselvesInGit(t *testing.T) {
 }
 
 // TestPodsAreIsolated makes the planned check of networks, and the removed ones of isolation and of connections that are denied by default: every pod is under a
-// policy for both directions, with which not everybody connects.
+// policy for both directions. Not everybody connects to a pod, and a pod connects to those of its namespace and to the cluster's DNS alone: neither the tenant nor its
+// policy has egress.
 func TestPodsAreIsolated(t *testing.T) {
+	const egress = `[{"to":[{"podSelector":{}}]},{"ports":[{"protocol":"UDP","port":53},{"protocol":"TCP","port":53}],` +
+		`"to":[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"kube-system"}}}]}]`
 	policies := &networkingv1.NetworkPolicyList{}
 	must(t, as(t, "acme-view").List(t.Context(), policies, client.InNamespace(own)))
 	for _, p := range policies.Items {
@@ -265,6 +269,11 @@ func TestPodsAreIsolated(t *testing.T) {
 				if len(rule.From) == 0 {
 					t.Errorf("%s lets everybody connect: %+v", p.Name, rule)
 				}
+			}
+			got, err := json.Marshal(p.Spec.Egress)
+			must(t, err)
+			if string(got) != egress {
+				t.Errorf("%s lets pods connect to %s, want %s", p.Name, got, egress)
 			}
 			return
 		}
