@@ -37,6 +37,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/render/workload"
 	"github.com/kubeop/kubeop/delivery/trials"
 	"github.com/kubeop/kubeop/internal/hook"
+	"github.com/kubeop/kubeop/internal/sopskey"
 )
 
 // Setup adds everything the operator runs to the manager.
@@ -156,20 +157,7 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		Promotions: promoter.StatusOf, Hosts: hosts, Grantees: project.Grantees{Registries: s.registries, Manager: types.NamespacedName{Namespace: o.Namespace, Name: o.ManagerAccount}},
 	}
 	registries := &registry.Reconciler{Client: mgr.GetClient(), Secrets: s.registries.Secrets, Steps: s.steps("registry")}
-	apps := app.New(app.Options{
-		Cluster: app.Cluster{
-			Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Watch: s.watch,
-			Version: s.local.Version, OnChange: s.local.OnChange, OnServed: s.onServed, Explainer: s.explainer,
-			PodSecurity: s.podSecurity,
-		},
-		Engines: app.Engines{
-			Applier: s.applier, Journal: journal.New(s.direct, o.Namespace, s.clock.Now), Releases: s.releases,
-			Builder: &build.Builder{Apart: s.apart, Services: s.keyService, Now: s.clock.Now, Trials: trials.New(o.BuildTrials, "these manifests"), Log: mgr.GetLogger().WithName("build")},
-		},
-		Tenants: app.Tenants{Limits: s.limits.usual, Weight: s.weights.of, Store: s.store, Rendered: s.rendered, Hosts: hosts, Refusals: repositories.Refusals, Keys: keys},
-		Sources: s.fetcher(repositories, writes),
-		Gateway: workload.GatewayOf(o.Gateway), IngressClass: o.IngressClass, Steps: s.steps("app"), Clock: s.clock, Seal: s.seal,
-	})
+	apps := s.apps(repositories, writes, hosts, keys)
 	repositories.WakeApps(apps.Wake)
 	s.rendered.Wake = apps.Wake
 	s.reporter.Auth, s.notifier.Secret = repositories.APIAuth, repositories.Secret
@@ -187,6 +175,25 @@ func (s *shared) reconcilers() (*reconcilers, error) {
 		promotion:    func() error { return promoter.SetupWithManager(mgr, s.options("promotion", s.tenantOf)) },
 		notification: func() error { return s.notifier.SetupWithManager(mgr, s.secrets, s.options("notification", byItself)) },
 	}, nil
+}
+
+// apps creates the controller of Apps.
+func (s *shared) apps(repositories *repository.Reconciler, writes *writeback.Writer, hosts *hostclaims.Claims, keys *sopskey.Keys) *app.Reconciler {
+	mgr, o := s.mgr, s.Options
+	return app.New(app.Options{
+		Cluster: app.Cluster{
+			Client: mgr.GetClient(), Direct: s.direct, Clients: s.clients, Watch: s.watch,
+			Version: s.local.Version, OnChange: s.local.OnChange, OnServed: s.onServed, Explainer: s.explainer,
+			PodSecurity: s.podSecurity,
+		},
+		Engines: app.Engines{
+			Applier: s.applier, Journal: journal.New(s.direct, o.Namespace, s.clock.Now), Releases: s.releases,
+			Builder: &build.Builder{Apart: s.apart, Services: s.keyService, Now: s.clock.Now, Trials: trials.New(o.BuildTrials, "these manifests"), Log: mgr.GetLogger().WithName("build")},
+		},
+		Tenants: app.Tenants{Limits: s.limits.usual, Weight: s.weights.of, Store: s.store, Rendered: s.rendered, Hosts: hosts, Refusals: repositories.Refusals, Keys: keys},
+		Sources: s.fetcher(repositories, writes),
+		Gateway: workload.GatewayOf(o.Gateway), IngressClass: o.IngressClass, Steps: s.steps("app"), Clock: s.clock, Seal: s.seal,
+	})
 }
 
 // optional returns what knows whether the API server serves a kind, which kubeop does not use if off.

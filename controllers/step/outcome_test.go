@@ -312,7 +312,6 @@ func TestAnAnswerThatIsMissingIsNoNewsAboutAFailure(t *testing.T) {
 	}
 }
 
-// TestFailingIsWhatMakesAConditionFalse.
 func TestFailingIsWhatMakesAConditionFalse(t *testing.T) {
 	no := errors.New("no")
 	for name, c := range map[string]struct {

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,4 +95,18 @@ func textsOf(all []Problem) (texts []string) {
 		texts = append(texts, p.String())
 	}
 	return texts
+}
+
+// TestChangesOfPriceListsAreFound: a new, a changed and a deleted one.
+func TestChangesOfPriceListsAreFound(t *testing.T) {
+	texts := withPrices()
+	before := fresh(filesOf(texts), Scope{})
+	texts["prices/a.yaml"] = strings.Replace(texts["prices/partners.yaml"], "name: partners", "name: a", 1)
+	texts["prices/partners.yaml"] += "# more\n"
+	delete(texts, "prices/standard.yaml")
+	var got []string
+	Changes(before, shared.Read(filesOf(texts), Scope{}, before), func(ref identity.Ref) { got = append(got, ref.String()) })
+	if diff := cmp.Diff([]string{"PriceList a", "PriceList partners", "PriceList standard"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
 }
