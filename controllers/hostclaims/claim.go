@@ -1,7 +1,6 @@
 package hostclaims
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +45,9 @@ type host struct {
 }
 
 // Claim claims the host names of an app's objects for its project. The error is a *policy.Violation, or joins some, if the app may not have a name, and
-// *Pending until the Guardrails have all names. An app whose names did not change writes nothing.
+// *Pending until the cache has all claims and the Guardrails have all names. A name is compared with overlapping claims of others when the cache has its claim:
+// a watch delivers claims in the order in which they were created, so the cache has every older one by then. (While a watch begins anew, the order can be another
+// one for a moment; what is overlooked then is found when the Guardrails have the name.) An app whose names did not change writes nothing.
 func (c *Claims) Claim(ctx context.Context, owner own.Owner, objects []*unstructured.Unstructured) error {
 	if !c.Judges(owner.Tenant) {
 		return nil
@@ -67,6 +68,9 @@ func (c *Claims) Claim(ctx context.Context, owner own.Owner, objects []*unstruct
 		if err := c.create(ctx, owner, h); err != nil {
 			return err
 		}
+	}
+	if len(missing) > 0 {
+		return &Pending{owner.Namespace, namesOf(missing)}
 	}
 	return c.listed(ctx, owner, wanted)
 }
@@ -161,8 +165,8 @@ func (c *Claims) compare(ctx context.Context, owner own.Owner, wanted []host) (m
 			}
 			refused = append(refused, err)
 		}
-		// Also if there is a claim: a process that ended too early left it without having compared the wildcards.
-		err = c.contested(ctx, c.Client, owner, claim, h)
+		// Without a claim it is a courtesy: nothing is created that would be deleted at the next look.
+		err = c.contested(ctx, owner, claim, h)
 		if err != nil && !errors.As(err, new(*policy.Violation)) {
 			return nil, err
 		}
@@ -186,31 +190,18 @@ func (c *Claims) reserved(ctx context.Context, owner own.Owner, h host) error {
 
 // held returns the claim of a host name; nil if there is none. It deletes a claim of a project that is gone.
 func (c *Claims) held(ctx context.Context, owner own.Owner, h host) (*v1alpha1.HostnameClaim, error) {
-	claim, err := c.get(ctx, c.Client, hostname.ClaimName(h.name))
+	claim, err := c.get(ctx, hostname.ClaimName(h.name))
 	if claim == nil || err != nil || isOf(claim, owner) {
 		return claim, err
 	}
 	c.await(keyOf(owner), claim.Name) // Before it is read again, so that its deletion is not missed.
-	if claim, err = c.get(ctx, c.Client, claim.Name); claim == nil || err != nil {
+	if claim, err = c.get(ctx, claim.Name); claim == nil || err != nil {
 		return nil, err
 	}
 	if abandoned, err := c.abandoned(ctx, claim); !abandoned || err != nil {
 		return claim, err
 	}
 	return nil, c.delete(ctx, claim)
-}
-
-// get returns a claim; nil if there is none.
-func (c *Claims) get(ctx context.Context, from client.Reader, name string) (*v1alpha1.HostnameClaim, error) {
-	claim := &v1alpha1.HostnameClaim{}
-	err := from.Get(ctx, client.ObjectKey{Name: name}, claim)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the claim of host name %s: %w", name, err)
-	}
-	return claim, nil
 }
 
 // taken returns the message that another project has a name. It names the project only if that belongs to the same tenant. If the project does not exist,
@@ -299,74 +290,30 @@ func (c *Claims) create(ctx context.Context, owner own.Owner, h host) error {
 		if !isOf(live, owner) {
 			return c.taken(ctx, owner, live, h)
 		}
-		claim, err = live, nil
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("claiming host name %s: %w", h.name, err)
 	}
-	return c.contested(ctx, c.Direct, owner, claim, h)
-}
-
-// contested refuses a host name that overlaps with an older claim of another tenant, by a wildcard, and deletes its own claim, which is nil if there is none yet. Both
-// sides look again after they have created theirs, so the younger one always sees the older one. What people claim is not compared: administrators decided it.
-func (c *Claims) contested(ctx context.Context, from client.Reader, owner own.Owner, claim *v1alpha1.HostnameClaim, h host) error {
-	if claim != nil && byHand(claim) {
-		return nil
-	}
-	others, err := c.overlapping(ctx, from, h.name)
-	if err != nil {
-		return err
-	}
-	for _, other := range others {
-		if other.Spec.Tenant == owner.Tenant || claim != nil && !older(other, claim) {
-			continue
-		}
-		c.await(keyOf(owner), other.Name)
-		if claim != nil {
-			if err := c.delete(ctx, claim); err != nil {
-				return err
-			}
-		}
-		if hostname.Covers(other.Spec.Hostname, h.name) {
-			return h.ofAnother("another tenant has with a wildcard")
-		}
-		return h.ofAnother("has names that another tenant has")
-	}
 	return nil
 }
 
-// overlapping returns the claims of wildcards that have a name, and for a wildcard also the claims of names that it has.
-func (c *Claims) overlapping(ctx context.Context, from client.Reader, name string) (all []*v1alpha1.HostnameClaim, err error) {
-	for _, wildcard := range hostname.Wildcards(name) {
-		claim, err := c.get(ctx, from, hostname.ClaimName(wildcard))
-		if err != nil {
-			return nil, err
-		}
-		if claim != nil {
-			all = append(all, claim)
-		}
+// contested refuses a host name that overlaps, by a wildcard, with an older claim of another tenant, and deletes the owner's claim of it, which is nil if there is none.
+func (c *Claims) contested(ctx context.Context, owner own.Owner, claim *v1alpha1.HostnameClaim, h host) error {
+	other, err := c.rival(ctx, owner.Tenant, h.name, claim)
+	if other == nil || err != nil {
+		return err
 	}
-	if !strings.HasPrefix(name, "*.") {
-		return all, nil
-	}
-	list := &v1alpha1.HostnameClaimList{}
-	if err := from.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the claims of host names: %w", err)
-	}
-	for i := range list.Items {
-		if hostname.Covers(name, list.Items[i].Spec.Hostname) {
-			all = append(all, &list.Items[i])
+	c.await(keyOf(owner), other.Name)
+	if claim != nil {
+		if err := c.delete(ctx, claim); err != nil {
+			return err
 		}
 	}
-	return all, nil
-}
-
-// older reports whether claim a was created before claim b. Nothing changes a claim after it was created, so versions tell the order within a second.
-func older(a, b *v1alpha1.HostnameClaim) bool {
-	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	if hostname.Covers(other.Spec.Hostname, h.name) {
+		return h.ofAnother("another tenant has with a wildcard")
 	}
-	return cmp.Or(cmp.Compare(len(a.ResourceVersion), len(b.ResourceVersion)), cmp.Compare(a.ResourceVersion, b.ResourceVersion)) < 0
+	return h.ofAnother("has names that another tenant has")
 }
 
 // delete deletes a claim, unless another one took its place.

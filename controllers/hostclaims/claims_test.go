@@ -10,10 +10,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -189,8 +191,10 @@ func TestAHostIsClaimedOnce(t *testing.T) {
 	if got := b.claims(shop, hosts...); got != "" || b.writes != 0 {
 		t.Errorf("again: %q with %d writes", got, b.writes)
 	}
-	if got := b.claims(own.Owner{Tenant: v1alpha1.PlatformTenant, Project: "ingress", App: "a", Namespace: "ingress"}, "", "a_b", "console.example"); got != "" {
-		t.Errorf("the platform waits for Guardrails, or may not serve every name: %s", got)
+	for _, want := range []string{"pending", ""} { // It waits until the cache has the claim.
+		if got := b.claims(own.Owner{Tenant: v1alpha1.PlatformTenant, Project: "ingress", App: "a", Namespace: "ingress"}, "", "a_b", "console.example"); got != want {
+			t.Errorf("the platform waits for Guardrails, or may not serve every name: got %q, want %q", got, want)
+		}
 	}
 	if !strings.Contains(b.all(), "console.example=platform/ingress") {
 		t.Errorf("the platform has no claim: %s", b.all())
@@ -248,26 +252,31 @@ func TestHostsOfOthersAreRefused(t *testing.T) {
 	}
 }
 
-// TestTheAPIServerDecidesARace: the claims of others are not in the cache yet.
-func TestTheAPIServerDecidesARace(t *testing.T) {
-	for name, c := range map[string]struct{ theirs, ours, want string }{
-		"for a name":           {"a.example", "a.example", "Ingress/web has the host a.example, which another tenant has; choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows whose it is"},
-		"under their wildcard": {"*.example", "a.example", "Ingress/web has the host a.example, which another tenant has with a wildcard; choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows whose it is"},
-		"over their name":      {"a.example", "*.example", "Ingress/web has the host *.example, which has names that another tenant has; choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows whose it is"},
+// TestTheOlderClaimWinsARace: two tenants claim overlapping names before the cache has the claim of the other one.
+func TestTheOlderClaimWinsARace(t *testing.T) {
+	const remedy = "; choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows whose it is"
+	for name, c := range map[string]struct{ theirs, ours, first, want string }{
+		"for a name":           {"a.example", "a.example", "Ingress/web has the host a.example, which another tenant has" + remedy, "Ingress/web has the host a.example, which another tenant has" + remedy},
+		"under their wildcard": {"*.example", "a.example", "pending", "Ingress/web has the host a.example, which another tenant has with a wildcard" + remedy},
+		"over their name":      {"a.example", "*.example", "pending", "Ingress/web has the host *.example, which has names that another tenant has" + remedy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t)
-			stale := newFixture(t)
-			b.Client = interceptor.NewClient(b.api, interceptor.Funcs{
-				Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-					return stale.api.Get(ctx, key, o, opts...)
-				},
-				List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-					return stale.api.List(ctx, list, opts...)
-				},
-			})
+			late := b.lateCache()
 			if err := b.api.Create(t.Context(), held(c.theirs, beta, false, 1)); err != nil {
 				t.Fatal(err)
+			}
+			for range 2 {
+				if got := b.claims(shop, c.ours); got != c.first {
+					t.Errorf("before the cache has the claims: got %q, want %q", got, c.first)
+				}
+			}
+			if got := b.lists(shop); got != " 0s" {
+				t.Errorf("before the cache has the claims, the project has %q", got)
+			}
+			late.caughtUp()
+			if got := b.lists(shop); got != " 0s" {
+				t.Errorf("with a claim that is younger than theirs, the project has %q", got)
 			}
 			if got := b.claims(shop, c.ours); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
@@ -281,6 +290,73 @@ func TestTheAPIServerDecidesARace(t *testing.T) {
 		})
 	}
 }
+
+// TestANameIsNotUsedBeforeTheCacheHasItsClaim, although the Guardrails still have the name from an earlier claim, and although the platform has no Guardrails.
+func TestANameIsNotUsedBeforeTheCacheHasItsClaim(t *testing.T) {
+	for name, owner := range map[string]own.Owner{
+		"of a tenant":     shop,
+		"of the platform": {Tenant: v1alpha1.PlatformTenant, Project: "ingress", App: "a", Namespace: "ingress"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t)
+			b.claims(shop, "a.example")
+			b.lists(shop)
+			if err := b.api.DeleteAllOf(t.Context(), &v1alpha1.HostnameClaim{}); err != nil {
+				t.Fatal(err)
+			}
+			late := b.lateCache()
+			for range 2 {
+				if got := b.claims(owner, "a.example"); got != "pending" {
+					t.Errorf("before the cache has the claim: %q", got)
+				}
+			}
+			late.caughtUp()
+			if got := b.claims(owner, "a.example"); got != "" {
+				t.Errorf("when the cache has the claim: %q", got)
+			}
+		})
+	}
+}
+
+// lateCache lets the cache show the claims of this moment until it has caught up.
+func (b *fixture) lateCache() *lateCache {
+	b.t.Helper()
+	l := &lateCache{}
+	if err := b.api.List(b.t.Context(), &l.claims); err != nil {
+		b.t.Fatal(err)
+	}
+	b.Client = interceptor.NewClient(b.api, interceptor.Funcs{
+		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			claim, is := o.(*v1alpha1.HostnameClaim)
+			if !is || l.current {
+				return api.Get(ctx, key, o, opts...)
+			}
+			at := slices.IndexFunc(l.claims.Items, func(c v1alpha1.HostnameClaim) bool { return c.Name == key.Name })
+			if at < 0 {
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "hostnameclaims"}, key.Name)
+			}
+			l.claims.Items[at].DeepCopyInto(claim)
+			return nil
+		},
+		List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			claims, is := list.(*v1alpha1.HostnameClaimList)
+			if !is || l.current {
+				return api.List(ctx, list, opts...)
+			}
+			l.claims.DeepCopyInto(claims)
+			return nil
+		},
+	})
+	return l
+}
+
+// lateCache has the claims of a moment.
+type lateCache struct {
+	claims  v1alpha1.HostnameClaimList
+	current bool
+}
+
+func (l *lateCache) caughtUp() { l.current = true }
 
 func TestAProjectHasABoundedNumberOfHosts(t *testing.T) {
 	var claims []client.Object
@@ -388,10 +464,13 @@ func TestOnlyChangedRulesWakeAllAppsOfAProject(t *testing.T) {
 		t.Error("a rule wakes no app")
 	}
 	if Decided.Create(event.CreateEvent{Object: held("a.example", shop, false, 1)}) || Decided.Update(event.UpdateEvent{}) || !Decided.Delete(event.DeleteEvent{}) {
-		t.Error("not only deletions pass, of the claims that kubeop made")
+		t.Error("not only deletions pass, of the claims that kubeop made for tenants")
 	}
 	if !Decided.Create(event.CreateEvent{Object: held("a.example", shop, true, 1)}) {
 		t.Error("a claim that a person made wakes no app")
+	}
+	if !Decided.Create(event.CreateEvent{Object: held("a.example", own.Owner{Tenant: v1alpha1.PlatformTenant, Project: "ingress"}, false, 1)}) {
+		t.Error("a claim of the platform wakes no app")
 	}
 	if got := ProjectOf(t.Context(), held("a.example", beta, false, 1)); got[0].String() != "kubeop-beta/shop" {
 		t.Errorf("the project is %v", got)

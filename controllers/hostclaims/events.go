@@ -22,9 +22,12 @@ import (
 	"github.com/kubeop/kubeop/delivery/policy"
 )
 
-// Decided passes deletions of claims, and claims that people made.
+// Decided passes deletions of claims, claims that people made, and those of the platform, which has no Guardrails whose change would wake the app.
 var Decided = predicate.Funcs{
-	CreateFunc: func(e event.CreateEvent) bool { return byHand(e.Object.(*v1alpha1.HostnameClaim)) },
+	CreateFunc: func(e event.CreateEvent) bool {
+		claim := e.Object.(*v1alpha1.HostnameClaim)
+		return byHand(claim) || claim.Spec.Tenant == v1alpha1.PlatformTenant
+	},
 	UpdateFunc: func(event.UpdateEvent) bool { return false },
 }
 
@@ -37,7 +40,7 @@ var RulesChanged = predicate.Funcs{
 	},
 }
 
-// OnDecided maps a claim that was deleted, or that a person made, to the apps that wait for its name, and to those that ask for it. One that a person made is also
+// OnDecided maps a claim that Decided passed to the apps that wait for its name, and to those that ask for it. One that a person made is also
 // mapped to the apps of its project that wait for any name: it may allow theirs, below a wildcard of another tenant.
 func (c *Claims) OnDecided(_ context.Context, o client.Object) (requests []reconcile.Request) {
 	claim := o.(*v1alpha1.HostnameClaim)

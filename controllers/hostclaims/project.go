@@ -30,7 +30,7 @@ type Project struct {
 	Listed *v1alpha1.ClaimedHostnames
 }
 
-// Names returns the host names that a project has, sorted, for its Guardrails. It deletes the claims that kubeop made for it and that nothing uses: no app asks for
+// Names returns the host names that a project has, sorted, for its Guardrails, without those that overlap with an older claim of another tenant. It deletes the claims that kubeop made for it and that nothing uses: no app asks for
 // them, and no object in the namespace serves them. again is when to look at those that are about to be deleted, or at objects that may be; 0 if there
 // are none.
 func (c *Claims) Names(ctx context.Context, p Project) (names []string, again time.Duration, err error) {
@@ -52,7 +52,13 @@ func (c *Claims) Names(ctx context.Context, p Project) (names []string, again ti
 			continue
 		}
 		c.use(claim)
-		names = append(names, claim.Spec.Hostname)
+		other, err := c.rival(ctx, p.Tenant, claim.Spec.Hostname, claim)
+		if err != nil {
+			return nil, 0, err
+		}
+		if other == nil {
+			names = append(names, claim.Spec.Hostname)
+		}
 	}
 	slices.Sort(names)
 	return names[:min(len(names), v1alpha1.MaxHostnames)], again, nil

@@ -23,14 +23,13 @@ func requests(p phase) int { return p.Reads + p.Writes }
 // They do not depend on the machine.
 func limitsOf(kind string) []limit {
 	if kind == "helm" {
-		return append([]limit{{install, "requests", 14, requests}, {upgrade, "requests", 14, requests}}, limits...)
+		return append([]limit{{install, "requests", 11 + claiming, requests}, {upgrade, "requests", 9, requests}}, limits...)
 	}
 	return append([]limit{{install, "requests", 8 + claiming, requests}, {upgrade, "requests", 4, requests}}, limits...)
 }
 
-// claiming is how many requests the HostnameClaim of each app's Ingress costs: it is created, and the two wildcards that may have the name are read past the
-// cache, so that of two tenants who claim at once, one sees the other.
-const claiming = 3
+// claiming is how many requests the HostnameClaim of each app's Ingress costs: it is created. Names that overlap are compared in the cache.
+const claiming = 1
 
 // limits are the budgets for all types.
 var limits = []limit{
