@@ -33,12 +33,20 @@ type InvoiceFilter struct {
 	Tenant, TenantUID, Month string
 }
 
+// InvoiceRecord is what is written with an invoice or a credit note, in its transaction.
+type InvoiceRecord struct {
+	// Event is that of the audit log. AddInvoice sets its object and its tenant.
+	Event Event
+	// Message returns the message to webhooks about the invoice, which has its number. AddInvoice enqueues it for all webhooks that want it.
+	Message func(Invoice) (Message, error)
+}
+
 // Invoices keeps invoices and credit notes for ever.
 type Invoices interface {
-	// AddInvoice adds what next returns, with the number after the last one, and records the event about it, in one transaction. next gets all of the tenant's month, in the order of
-	// numbers and without bodies; no other transaction adds one meanwhile. If next returns one that has a number already, nothing is added. It may be called several times. If it returns
-	// an error, nothing is added, and AddInvoice returns that error.
-	AddInvoice(ctx context.Context, tenant, month string, next func(before []Invoice) (Invoice, error), e Event) (Invoice, error)
+	// AddInvoice adds what next returns, with the number after the last one, and writes the event and the message about it, in one transaction. next gets all of the tenant's month, in
+	// the order of numbers and without bodies; no other transaction adds one meanwhile. If next returns one that has a number already, nothing is added or written. It may be called several
+	// times. If it or with.Message returns an error, nothing is added, and AddInvoice returns that error.
+	AddInvoice(ctx context.Context, tenant, month string, next func(before []Invoice) (Invoice, error), with InvoiceRecord) (Invoice, error)
 	// GetInvoice returns ErrNotFound if there is none with the number.
 	GetInvoice(ctx context.Context, number int64) (Invoice, error)
 	// ListInvoices returns up to limit whose numbers are less than before, the newest first; with before 0 it begins with the newest.

@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -436,6 +437,42 @@ func TestAManagerThatIsKilledBeforeItAnswersMakesNoSecondOne(t *testing.T) {
 		}
 		if is := read[invoices.Invoice](m, m.post(admin, "/v1/tenants/acme/invoices/2026-10/close?again=true", key, ""), http.StatusOK); is.Number != 3 {
 			t.Errorf("the next invoice has the number %d", is.Number)
+		}
+	}
+}
+
+// TestWebhooksGetOneMessageOfEachInvoiceAndCreditNote, whatever is sent again or refused. Those of another tenant get none.
+func TestWebhooksGetOneMessageOfEachInvoiceAndCreditNote(t *testing.T) {
+	m, _ := newBilled(t)
+	for id, tenant := range map[string]string{"own": "acme", "platform": "", "other": "beta"} {
+		w := store.Webhook{ID: id, Tenant: tenant, URL: "https://hooks.example.com/", Types: []string{"invoice.*"}, Created: m.now, Secret: store.Sealed{Kind: store.KindWebhookSecret, ID: id, Data: []byte("x")}}
+		if err := m.store.CreateWebhook(t.Context(), w, store.Event{At: m.now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	admin := m.holder("root", "admin")
+	problemOf(t, m.post(admin, "/v1/tenants/acme/invoices/2026-11/close", "", "")) // The month has not ended.
+	for range 2 {
+		read[invoices.Invoice](m, m.post(admin, "/v1/tenants/acme/invoices/2026-10/close", "a", ""), http.StatusOK)
+		read[invoices.Invoice](m, m.post(admin, "/v1/tenants/acme/invoices/2026-10/close", "", ""), http.StatusOK)
+		read[invoices.Invoice](m, m.post(admin, "/v1/invoices/1/credit", "b", `{"net":"1.00","reason":"an <outage>"}`), http.StatusCreated)
+	}
+	problemOf(t, m.post(admin, "/v1/invoices/1/credit", "", `{"net":"9.00","reason":"too much"}`))
+	want := []string{
+		`invoice/1 {"type":"invoice.closed","timestamp":"2026-11-01T03:30:00Z","data":{"tenant":"acme","number":1,"month":"2026-10","currency":"EUR","net":"3.64","total":"4.33"}}`,
+		`invoice/1 {"type":"invoice.credited","timestamp":"2026-11-01T03:30:00Z","data":{"tenant":"acme","number":2,"month":"2026-10","currency":"EUR","net":"-1.00","total":"-1.19","credits":1,"reason":"an <outage>"}}`,
+	}
+	for webhook, want := range map[string][]string{"own": want, "platform": want, "other": nil} {
+		found, err := m.store.ListDeliveries(t.Context(), webhook, "", 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range slices.Backward(found) {
+			got = append(got, d.Object+" "+string(d.Body))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", webhook, diff)
 		}
 	}
 }

@@ -373,7 +373,7 @@ func TestBadWebhooksAreNotCreated(t *testing.T) {
 		code        problem.Code
 	}{
 		"an unknown type":    {`{"name":"x","url":"https://a.example.com","types":["app.hunter2"]}`, "body.types[0]", problem.Invalid},
-		"one of later":       {`{"name":"x","url":"https://a.example.com","types":["*","invoice.*"]}`, "body.types[1]", problem.Invalid},
+		"one of later":       {`{"name":"x","url":"https://a.example.com","types":["*","cluster.*"]}`, "body.types[1]", problem.Invalid},
 		"no type":            {`{"name":"x","url":"https://a.example.com","types":[]}`, "body.types", problem.Invalid},
 		"no host":            {`{"name":"x","url":"https:///hunter2","types":["*"]}`, "body.url", problem.Invalid},
 		"no URL":             {`{"name":"x","url":"hunter2","types":["*"]}`, "body.url", problem.Invalid},

@@ -30,6 +30,9 @@ const (
 	AppDeleted     = "app.deleted"
 	ClaimCreated   = "claim.created"
 	ClaimDeleted   = "claim.deleted"
+	// InvoiceClosed and InvoiceCredited are sent for each invoice and each credit note.
+	InvoiceClosed   = "invoice.closed"
+	InvoiceCredited = "invoice.credited"
 	// Ping is sent when somebody tests a webhook, to any webhook.
 	Ping = "webhook.ping"
 )
@@ -37,6 +40,7 @@ const (
 // All are the types that a webhook can subscribe to.
 var All = []string{
 	TenantCreated, TenantUpdated, TenantDeleted, ProjectCreated, ProjectUpdated, ProjectDeleted, AppApplied, AppHealthy, AppFailed, AppRolledBack, AppDeleted, ClaimCreated, ClaimDeleted,
+	InvoiceClosed, InvoiceCredited,
 }
 
 // IsPattern reports whether a text is a type, a group of types such as app.*, or * for all.

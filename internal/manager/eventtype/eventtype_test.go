@@ -9,7 +9,7 @@ import (
 )
 
 func TestAWebhookWantsWhatItsPatternsName(t *testing.T) {
-	for pattern, wants := range map[string]int{"*": len(All), "app.*": 5, "tenant.*": 3, "app.failed": 1, "claim.*": 2} {
+	for pattern, wants := range map[string]int{"*": len(All), "app.*": 5, "tenant.*": 3, "app.failed": 1, "claim.*": 2, "invoice.*": 2} {
 		if !IsPattern(pattern) {
 			t.Errorf("%s is no pattern", pattern)
 		}
@@ -23,7 +23,7 @@ func TestAWebhookWantsWhatItsPatternsName(t *testing.T) {
 			t.Errorf("%s wants %d types, want %d", pattern, got, wants)
 		}
 	}
-	for _, text := range []string{"", "app", "app*", "ap.*", ".*", "**", "app.", "app.*.*", "App.failed", "webhook.ping", "app.failed ", "invoice.*", "cluster.ready"} {
+	for _, text := range []string{"", "app", "app*", "ap.*", ".*", "**", "app.", "app.*.*", "App.failed", "webhook.ping", "app.failed ", "invoice.opened", "cluster.ready"} {
 		if IsPattern(text) {
 			t.Errorf("%q is a pattern", text)
 		}

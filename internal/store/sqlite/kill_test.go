@@ -34,7 +34,9 @@ func closeMonths(path, by string) error {
 	for n := 0; ; n++ {
 		is, err := s.AddInvoice(context.Background(), by+fmt.Sprint(n), "2026-10", func([]store.Invoice) (store.Invoice, error) {
 			return store.Invoice{ID: fmt.Sprint(by, n), Body: make([]byte, 20_000)}, nil
-		}, store.Event{At: time.Now(), Action: "closeInvoice"})
+		}, store.InvoiceRecord{Event: store.Event{At: time.Now(), Action: "closeInvoice"}, Message: func(is store.Invoice) (store.Message, error) {
+			return store.Message{ID: fmt.Sprint(is.Number), Type: "invoice.closed", Tenant: is.Tenant, Object: fmt.Sprint("invoice/", is.Number), At: time.Now(), Body: []byte("{}")}, nil
+		}})
 		if err != nil {
 			return err
 		}
@@ -42,9 +44,17 @@ func closeMonths(path, by string) error {
 	}
 }
 
-// TestAManagerThatIsKilledWhileItClosesMonthsLeavesNoGap: each number that was answered is there, once, with its event, and the next manager goes on after them.
+// TestAManagerThatIsKilledWhileItClosesMonthsLeavesNoGap: each number that was answered is there, once, with its event and its message, and the next manager goes on after
+// them.
 func TestAManagerThatIsKilledWhileItClosesMonthsLeavesNoGap(t *testing.T) {
 	path, last := filepath.Join(t.TempDir(), "manager.db"), int64(0)
+	before := open(t, path)
+	if err := before.CreateWebhook(t.Context(), store.Webhook{ID: "a", Types: []string{"invoice.*"}, Secret: store.Sealed{Kind: store.KindWebhookSecret, ID: "a", Data: []byte("x")}}, store.Event{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
 	for kill := range 8 {
 		process := exec.CommandContext(t.Context(), os.Args[0], closes, path, fmt.Sprint(kill, "/"))
 		out, err := process.StdoutPipe()
@@ -83,8 +93,17 @@ func TestAManagerThatIsKilledWhileItClosesMonthsLeavesNoGap(t *testing.T) {
 			t.Fatalf("there is the number %d, want %d", is.Number, want)
 		}
 	}
+	messages, err := s.ListDeliveries(t.Context(), "a", "", 0, 10_000)
+	if err != nil || len(messages) != len(all) {
+		t.Fatalf("%v: %d invoices have %d messages", err, len(all), len(messages))
+	}
+	for i, m := range messages {
+		if want := fmt.Sprint(len(messages) - i); m.Message.ID != want {
+			t.Fatalf("there is a message about %s, want %s", m.Message.ID, want)
+		}
+	}
 	events, err := s.ListEvents(t.Context(), "", 0, 10_000)
-	if err != nil || len(events) != len(all) || int64(len(all)) < last {
+	if err != nil || len(events) != len(all)+1 || int64(len(all)) < last {
 		t.Errorf("%v: %d invoices have %d events, and the last number that was told is %d", err, len(all), len(events), last)
 	}
 }

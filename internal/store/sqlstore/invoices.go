@@ -29,7 +29,7 @@ func readInvoice(further ...func(*store.Invoice) any) func(database.Scan) (store
 
 // AddInvoice implements store.Invoices. All invoices share one lock, which is held until the number is committed: so a transaction that fails leaves no gap, and whoever reads on after a number misses
 // none.
-func (s *Store) AddInvoice(ctx context.Context, tenant, month string, next func([]store.Invoice) (store.Invoice, error), e store.Event) (is store.Invoice, err error) {
+func (s *Store) AddInvoice(ctx context.Context, tenant, month string, next func([]store.Invoice) (store.Invoice, error), with store.InvoiceRecord) (is store.Invoice, err error) {
 	err = s.db.Write(ctx, "invoices", func(ctx context.Context, tx *database.Tx) error {
 		before, err := database.All(ctx, tx, readInvoice(), `SELECT `+invoiceColumns+` FROM invoices WHERE tenant = ? AND month = ? ORDER BY number`, tenant, month)
 		if err != nil {
@@ -46,6 +46,14 @@ func (s *Store) AddInvoice(ctx context.Context, tenant, month string, next func(
 			is.Number, is.ID, is.Tenant, is.TenantUID, is.Month, is.Credits, is.Currency, is.Net, is.Total, is.Reason, micros(is.Closed), is.ClosedBy, is.Body); err != nil {
 			return err
 		}
+		message, err := with.Message(is)
+		if err != nil {
+			return err
+		}
+		if err := enqueue(ctx, tx, message); err != nil {
+			return err
+		}
+		e := with.Event
 		e.Object, e.Tenant = "invoice/"+strconv.FormatInt(is.Number, 10), tenant
 		return insertEvent(ctx, tx, e)
 	})

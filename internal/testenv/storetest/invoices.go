@@ -16,6 +16,13 @@ func invoiceOf(id string) store.Invoice {
 	return store.Invoice{ID: id, TenantUID: "uid", Currency: "EUR", Net: "6.73", Total: "8.01", Closed: now, ClosedBy: "root", Body: []byte(`{"net":"6.73"}`)}
 }
 
+// with is what is written with an invoice: an event, and a message with the number.
+func with(e store.Event) store.InvoiceRecord {
+	return store.InvoiceRecord{Event: e, Message: func(is store.Invoice) (store.Message, error) {
+		return store.Message{ID: fmt.Sprint("m", is.Number), Type: "invoice.closed", Tenant: is.Tenant, TenantUID: is.TenantUID, Object: fmt.Sprint("invoice/", is.Number), At: now, Body: []byte("{}")}, nil
+	}}
+}
+
 // closeMonth adds an invoice, unless the month has one.
 func closeMonth(t *testing.T, s store.Store, tenant, month, id string) (store.Invoice, error) {
 	return s.AddInvoice(t.Context(), tenant, month, func(before []store.Invoice) (store.Invoice, error) {
@@ -23,7 +30,7 @@ func closeMonth(t *testing.T, s store.Store, tenant, month, id string) (store.In
 			return before[0], nil
 		}
 		return invoiceOf(id), nil
-	}, store.Event{At: now, Actor: "root", Action: "closeInvoice"})
+	}, with(store.Event{At: now, Actor: "root", Action: "closeInvoice"}))
 }
 
 func mustClose(t *testing.T, s store.Store, tenant, month, id string) store.Invoice {
@@ -98,7 +105,7 @@ func creditNotes(t *testing.T, s store.Store) {
 			note := invoiceOf(id)
 			note.Credits, note.Net, note.Total, note.Reason = 1, "-6.73", "-8.01", "wrong price"
 			return note, nil
-		}, store.Event{At: now, Action: "creditInvoice"})
+		}, with(store.Event{At: now, Action: "creditInvoice"}))
 	}
 	for i, id := range []string{"c", "d"} {
 		note, err := credit(id)
@@ -131,7 +138,7 @@ func noGaps(t *testing.T, s store.Store) {
 				is.Body = nil
 			}
 			return is, nil
-		}, store.Event{At: now})
+		}, with(store.Event{At: now}))
 		if err == nil {
 			t.Errorf("%s is stored", id)
 		}
@@ -142,6 +149,59 @@ func noGaps(t *testing.T, s store.Store) {
 	if got := objects(t, s, ""); len(got) != 2 {
 		t.Errorf("there are events about %q", got)
 	}
+}
+
+// invoiceMessages: what is stored has one message, for the webhooks of its tenant and of the platform, and what is not has none.
+func invoiceMessages(t *testing.T, s store.Store) {
+	own := store.TenantRef{Name: "acme", UID: "uid"}
+	addWebhookOf(t, s, own, "a", now)
+	addWebhookOf(t, s, store.TenantRef{Name: "acme", UID: "the next one"}, "next", now)
+	addWebhookOf(t, s, store.TenantRef{Name: "beta", UID: "uid"}, "beta", now)
+	addWebhookOf(t, s, store.TenantRef{}, "platform", now)
+	add := func(is store.Invoice, message error) error {
+		record := with(store.Event{At: now})
+		of := record.Message
+		record.Message = func(is store.Invoice) (store.Message, error) {
+			m, _ := of(is)
+			return m, message
+		}
+		_, err := s.AddInvoice(t.Context(), "acme", "2026-10", func([]store.Invoice) (store.Invoice, error) { return is, nil }, record)
+		return err
+	}
+	broken, refused := invoiceOf("b"), errors.New("too large")
+	broken.Body = nil
+	mustClose(t, s, "acme", "2026-10", "a")
+	mustClose(t, s, "acme", "2026-10", "again")
+	if err := add(broken, nil); err == nil {
+		t.Error("an invoice without a body is stored")
+	}
+	if err := add(invoiceOf("c"), refused); !errors.Is(err, refused) {
+		t.Errorf("one whose message fails: %v", err)
+	}
+	if err := add(invoiceOf("d"), nil); err != nil {
+		t.Error(err)
+	}
+	for webhook, want := range map[string][]string{"a": {"m1", "m2"}, "platform": {"m1", "m2"}, "next": nil, "beta": nil} {
+		if got := messagesOf(t, s, webhook); !slices.Equal(got, want) {
+			t.Errorf("%s has the messages %q, want %q", webhook, got, want)
+		}
+	}
+	if got := numbers(t, s, store.InvoiceFilter{}); !slices.Equal(got, []int64{2, 1}) {
+		t.Errorf("there are %v", got)
+	}
+}
+
+// messagesOf returns the messages of a webhook, the oldest first.
+func messagesOf(t *testing.T, s store.Store, webhook string) (all []string) {
+	t.Helper()
+	found, err := s.ListDeliveries(t.Context(), webhook, "", 0, 10_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range slices.Backward(found) {
+		all = append(all, d.Message.ID)
+	}
+	return all
 }
 
 // invoicesStay: nothing removes them, whatever their age.

@@ -304,8 +304,9 @@ func measuredAtOnce(t *testing.T, both [2]store.Store) {
 	}
 }
 
-// closedAtOnce: two managers that close the same months, some of them in vain, leave one invoice of each, and numbers without gaps.
+// closedAtOnce: two managers that close the same months, some of them in vain, leave one invoice of each, with one message, and numbers without gaps.
 func closedAtOnce(t *testing.T, both [2]store.Store) {
+	addWebhookOf(t, both[0], store.TenantRef{Name: "acme", UID: "uid"}, "a", now)
 	const months = 12
 	var failed atomic.Int32
 	var of [months][8]atomic.Int64
@@ -318,7 +319,7 @@ func closedAtOnce(t *testing.T, both [2]store.Store) {
 				is := invoiceOf(fmt.Sprint("broken", i))
 				is.Body = nil
 				return is, nil
-			}, store.Event{At: now})
+			}, with(store.Event{At: now}))
 			if err != nil {
 				failed.Add(1)
 			}
@@ -350,5 +351,10 @@ func closedAtOnce(t *testing.T, both [2]store.Store) {
 	}
 	if all := numbers(t, both[0], store.InvoiceFilter{}); len(all) != months {
 		t.Errorf("there are %v", all)
+	}
+	messages := messagesOf(t, both[1], "a")
+	slices.Sort(messages)
+	if len(messages) != months || len(slices.Compact(messages)) != months {
+		t.Errorf("there are the messages %q", messages)
 	}
 }

@@ -60,6 +60,7 @@ var tests = map[string]func(*testing.T, store.Store){
 	"a month has one invoice, by the next number":                  invoices,
 	"a credit note knows those before it":                          creditNotes,
 	"an invoice that fails leaves no gap":                          noGaps,
+	"an invoice has one message to webhooks":                       invoiceMessages,
 	"invoices stay":                                                invoicesStay,
 }
 
