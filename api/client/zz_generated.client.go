@@ -630,6 +630,9 @@ type Invoice struct {
 	Taxes    []Tax  `json:"taxes"`
 	Tenant   string `json:"tenant"`
 
+	// TenantUID The UID of the Tenant that pays: another one of the same name has another.
+	TenantUID string `json:"tenantUID"`
+
 	// Total The net sum with the taxes.
 	Total string `json:"total"`
 
@@ -651,6 +654,9 @@ type InvoicePage struct {
 
 	// NoDraft Why there is no draft of the month.
 	NoDraft string `json:"noDraft,omitempty,omitzero"`
+
+	// Unclosed The tenants that have no invoice of the month, also those that were deleted. It is on the first page of lists of a month of all tenants.
+	Unclosed []Unclosed `json:"unclosed,omitempty,omitzero"`
 }
 
 // InvoiceSummary defines model for InvoiceSummary.
@@ -675,7 +681,10 @@ type InvoiceSummary struct {
 	// Number Invoices and credit notes of all tenants have one series without gaps, from 1 on.
 	Number int64  `json:"number"`
 	Tenant string `json:"tenant"`
-	Total  string `json:"total"`
+
+	// TenantUID The UID of the Tenant that pays: another one of the same name has another.
+	TenantUID string `json:"tenantUID"`
+	Total     string `json:"total"`
 }
 
 // InvoiceSummaryKind defines model for InvoiceSummary.Kind.
@@ -1224,6 +1233,16 @@ type Token struct {
 	Scopes  []string  `json:"scopes"`
 }
 
+// Unclosed defines model for Unclosed.
+type Unclosed struct {
+	// Gone When a manager found that the Tenant does not exist any more. It is not there while it exists.
+	Gone   time.Time `json:"gone,omitempty,omitzero"`
+	Tenant string    `json:"tenant"`
+
+	// UID The UID of the Tenant: another one of the same name has another.
+	UID string `json:"uid"`
+}
+
 // Unpriced defines model for Unpriced.
 type Unpriced struct {
 	From  time.Time `json:"from"`
@@ -1718,6 +1737,9 @@ type GetTenantFileParams struct {
 
 // CloseInvoiceParams defines parameters for CloseInvoice.
 type CloseInvoiceParams struct {
+	// UID The UID of the Tenant that pays, if several had the name in the month. Default: the last one of them.
+	UID string `form:"uid,omitempty" json:"uid,omitempty,omitzero"`
+
 	// Again Make another invoice of a month whose invoice was credited completely, or is of 0.
 	Again bool `form:"again,omitempty" json:"again,omitempty,omitzero"`
 
@@ -2278,6 +2300,7 @@ func (c *Client) GetTenantFile(ctx context.Context, tenant string, params GetTen
 // CloseInvoice calls POST /v1/tenants/{tenant}/invoices/{month}/close: The invoice of a month that ended, which gets its number if the month has none.
 func (c *Client) CloseInvoice(ctx context.Context, tenant string, month string, params CloseInvoiceParams) (*Answer[Invoice], error) {
 	r := c.request(http.MethodPost, fmt.Sprintf("/v1/tenants/%s/invoices/%s/close", url.PathEscape(tenant), url.PathEscape(month))).
+		query("uid", params.UID).
 		query("again", params.Again).
 		header("Idempotency-Key", params.IdempotencyKey)
 	return send[Invoice](ctx, r)

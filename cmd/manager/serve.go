@@ -55,6 +55,7 @@ func (m *manager) parts() []part {
 		{"certificate of the API", m.renewal(), "", afterAPI, vital},
 		{"sweep of what was fetched", m.sweep, "", afterAPI, optional},
 		{"sweep of the store", m.sweepStore, "sweep", afterAPI, optional},
+		{"who pays for usage", m.recordPayers, "payers", afterAPI, optional},
 		{"changes for webhooks", m.hooks.watching(), "webhooks", atStop, optional},
 		{"messages to webhooks", withLogger("webhooks", m.hooks.sending()), "", atStop, optional},
 		{"sweep of kubeconfigs", m.sweepingKubeconfigs(), "kubeconfigs", afterAPI, optional},
@@ -167,6 +168,14 @@ func hourly(ctx context.Context, what string, do func(context.Context) error) er
 	return every(ctx, time.Hour, what, do)
 }
 
+// atOnce is every, and does it at once too.
+func atOnce(ctx context.Context, interval time.Duration, what string, do func(context.Context) error) error {
+	if err := do(ctx); err != nil && ctx.Err() == nil {
+		ctrl.Log.Error(err, what)
+	}
+	return every(ctx, interval, what, do)
+}
+
 // every is hourly for another time.
 func every(ctx context.Context, interval time.Duration, what string, do func(context.Context) error) error {
 	again := time.NewTicker(interval)
@@ -192,10 +201,10 @@ func (m *manager) sweep(ctx context.Context) error {
 
 // sweepStore removes what ended from the store, at once and then every hour: a lead may be lost more often.
 func (m *manager) sweepStore(ctx context.Context) error {
-	const what = "Removing what ended from the store"
-	sweep := func(ctx context.Context) error { return m.store.Sweep(ctx, time.Now()) }
-	if err := sweep(ctx); err != nil && ctx.Err() == nil {
-		ctrl.Log.Error(err, what)
-	}
-	return hourly(ctx, what, sweep)
+	return atOnce(ctx, time.Hour, "Removing what ended from the store", func(ctx context.Context) error { return m.store.Sweep(ctx, time.Now()) })
+}
+
+// recordPayers records which tenants there are.
+func (m *manager) recordPayers(ctx context.Context) error {
+	return atOnce(ctx, time.Minute, "Recording who pays for usage", m.payers.Round)
 }

@@ -32,6 +32,7 @@ func TestTheSettingsDecideWhichTasksRunAndWhatEndsThem(t *testing.T) {
 		"certificate of the API until the API ended, and the manager with it",
 		"sweep of what was fetched until the API ended",
 		"sweep of the store until the API ended, led as sweep",
+		"who pays for usage until the API ended, led as payers",
 		"changes for webhooks until it stops, led as webhooks",
 		"messages to webhooks until it stops",
 		"sweep of kubeconfigs until the API ended, led as kubeconfigs",
@@ -39,7 +40,7 @@ func TestTheSettingsDecideWhichTasksRunAndWhatEndsThem(t *testing.T) {
 		"keys that sign JWTs until the API ended",
 		"keys of issuers until the API ended",
 	}
-	least := append(append(append([]string{}, all[:3]...), all[4:6]...), all[10:]...)
+	least := append(append(append([]string{}, all[:3]...), all[4:7]...), all[11:]...)
 	for name, c := range map[string]struct {
 		manager *manager
 		want    []string

@@ -28,6 +28,7 @@ import (
 	"github.com/kubeop/kubeop/internal/fence"
 	"github.com/kubeop/kubeop/internal/kms"
 	"github.com/kubeop/kubeop/internal/manager/api"
+	"github.com/kubeop/kubeop/internal/manager/invoices"
 	"github.com/kubeop/kubeop/internal/manager/kubeconfigs"
 	"github.com/kubeop/kubeop/internal/manager/leader"
 	"github.com/kubeop/kubeop/internal/manager/live"
@@ -48,6 +49,7 @@ type services struct {
 	leader       *leader.Elector
 	hooks        *hooks
 	sampler      *sampler.Follower
+	payers       *invoices.Roster
 	pods         corev1client.PodsGetter
 	kubeconfigs  *kubeconfigs.Operations
 }
@@ -88,8 +90,13 @@ func openServices(ctx context.Context, c *config.Manager, cluster *rest.Config) 
 	if err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
+	payers := &invoices.Roster{Reader: objects.Reader(), Store: opened, Following: objects.Following, Now: time.Now}
+	objects.Changed = func(object client.Object) {
+		payers.Changed(object)
+		hooks.changed(object)
+	}
 	return &services{
-		store: opened, cluster: objects, repositories: written, issuers: issuers, hooks: hooks, pods: pods, kubeconfigs: forPeople,
+		store: opened, cluster: objects, repositories: written, issuers: issuers, hooks: hooks, payers: payers, pods: pods, kubeconfigs: forPeople,
 		signing: &signing.Keys{Issuer: cmp.Or(c.PublicURL, "kubeop-manager"), File: c.KeyFile, Store: opened, Now: time.Now},
 		sampler: &sampler.Follower{Cluster: c.UsageCluster, Store: opened, Config: cluster, Clocks: fence.SystemClock()},
 		leader:  &leader.Elector{Leads: opened, Log: ctrl.Log.WithName("leader")},

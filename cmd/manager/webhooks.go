@@ -57,7 +57,6 @@ func openHooks(c *config.Manager, apiServer string, s store.Store, cluster *live
 			Keys: func() (*kms.Keys, error) { return kms.Read(c.KeyFile) },
 		},
 	}
-	cluster.Changed = h.watcher.Changed
 	return h, nil
 }
 
@@ -80,6 +79,13 @@ func (h *hooks) register(registry prometheus.Registerer) {
 func (h *hooks) check(checks *readiness.Checks) {
 	if h != nil {
 		checks.Add("webhook-secrets", h.sender.Check)
+	}
+}
+
+// changed notices an object that was added, changed or deleted.
+func (h *hooks) changed(object client.Object) {
+	if h != nil {
+		h.watcher.Changed(object)
 	}
 }
 

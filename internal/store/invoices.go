@@ -52,3 +52,21 @@ type Invoices interface {
 	// ListInvoices returns up to limit whose numbers are less than before, the newest first; with before 0 it begins with the newest.
 	ListInvoices(ctx context.Context, of InvoiceFilter, before int64, limit int) ([]Invoice, error)
 }
+
+// Payer is a Tenant that exists, or existed. Usage goes by the names of Tenants, and is kept longer than they exist: the payers of a name say whose it is.
+type Payer struct {
+	TenantRef
+	// Gone is when a manager found that the Tenant does not exist any more, zero while it exists.
+	Gone time.Time
+	// PriceList is the one that the Tenant named last, "" for the default one.
+	PriceList string
+}
+
+// Payers keeps who pays for usage, as long as the Tenant exists, and then for KeepUsage.
+type Payers interface {
+	// RecordPayers records all payers that exist at a time, and those that were gone shortly before, if their Gone is set. All others are gone from then on. Gone stays as it was first recorded until
+	// the Tenant exists again, as after a restore of the cluster.
+	RecordPayers(ctx context.Context, all []Payer, now time.Time) error
+	// ListPayers returns the payers of a name, all if it is "", ordered by name and creation.
+	ListPayers(ctx context.Context, name string) ([]Payer, error)
+}

@@ -1,5 +1,5 @@
 // Package store is the database of the manager: tokens, the code for the first administrator, encrypted keys, the answers for Idempotency-Keys, the
-// audit log, who got kubeconfigs, what apps used, and invoices. Tenants, projects and apps are never in it, because Git and the cluster have them.
+// audit log, who got kubeconfigs, what apps used, who pays for it, and invoices. The specs of tenants, projects and apps are never in it, because Git and the cluster have them.
 package store
 
 import (
@@ -154,12 +154,13 @@ type Records interface {
 type Costs interface {
 	Usage
 	Invoices
+	Payers
 }
 
 // Sweeper deletes what nobody needs any more.
 type Sweeper interface {
 	// Sweep deletes tokens that ended more than KeepEnded ago, with the events about them. It deletes requests that expired, requests of tokens
-	// that ended, and usage that is older than KeepUsage. Events about tenants, projects and apps stay.
+	// that ended, usage that is older than KeepUsage, and payers that are gone for longer than that. Events about tenants, projects and apps stay.
 	Sweep(ctx context.Context, now time.Time) error
 }
 

@@ -134,7 +134,7 @@ func (o Options) registerUsage(api huma.API) {
 	used := &usage.Operations{Store: o.Store, Cluster: o.Live.Measured, Has: o.Live.Tenant, Now: o.Now}
 	used.Register(api)
 	(&invoices.Operations{
-		Store: o.Store, Used: used.Each, Gaps: used.GapsOf, Tenant: o.Live.TenantRef, PriceLists: o.Live.PriceLists, PricesOf: o.Live.PricesOf, Now: o.Now, Turns: invoices.NewTurns(),
+		Store: o.Store, Used: used.Each, Gaps: used.GapsOf, Tenant: o.Live.TenantRef, PriceLists: o.Live.PriceLists, PricesOf: o.Live.PricesOf, PricesNamed: o.Live.PricesNamed, Now: o.Now, Turns: invoices.NewTurns(),
 	}).Register(api)
 }
 

@@ -476,3 +476,99 @@ func TestWebhooksGetOneMessageOfEachInvoiceAndCreditNote(t *testing.T) {
 		}
 	}
 }
+
+// forget removes a tenant from the cluster, in which it was since a time, and records that it is gone.
+func (m *manager) forget(cluster *index.Index, name, uid string, created, gone time.Time) {
+	m.Helper()
+	live.Forget(cluster, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	is := store.Payer{TenantRef: store.TenantRef{Name: name, UID: uid, Created: created}, Gone: gone, PriceList: "other"}
+	if err := m.store.RecordPayers(m.Context(), []store.Payer{is}, gone); err != nil {
+		m.Fatal(err)
+	}
+}
+
+// TestATenantThatWasDeletedGetsTheInvoiceOfItsLastMonth: by the price list that it named, and of its own hours. The next tenant of the name pays only for its own, and sees nothing of the former one.
+func TestATenantThatWasDeletedGetsTheInvoiceOfItsLastMonth(t *testing.T) {
+	m, cluster := newBilled(t)
+	admin, viewer := m.holder("root", "admin"), m.holder("viewer", "tenant:acme:view")
+	m.forget(cluster, "acme", "former", time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 11, 1, 1, 30, 0, 0, time.UTC))
+	page := func(query string) invoices.InvoicePage {
+		t.Helper()
+		return read[invoices.InvoicePage](m, m.as(admin, "GET", "/v1/invoices"+query, ""), http.StatusOK)
+	}
+	// 4 core-hours at 7, less 10 %.
+	if list := page("?tenant=acme&month=2026-10"); list.Draft == nil || list.Draft.Net != "25.20" || list.Draft.Forecast != nil {
+		t.Errorf("the draft is %+v, %s", list.Draft, list.NoDraft)
+	}
+	if list := page("?month=2026-10"); len(list.Unclosed) != 1 || list.Unclosed[0].Tenant != "acme" || list.Unclosed[0].UID != "former" || list.Unclosed[0].Gone == nil {
+		t.Errorf("not closed are %+v", list.Unclosed)
+	}
+	apply(t, cluster, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", UID: "next", CreationTimestamp: metav1.NewTime(time.Date(2026, 11, 1, 2, 10, 0, 0, time.UTC))}})
+	end := func(month, query string, status int) invoices.Invoice {
+		t.Helper()
+		return read[invoices.Invoice](m, m.post(admin, "/v1/tenants/acme/invoices/"+month+"/close"+query, "", ""), status)
+	}
+	for range 2 {
+		if is := end("2026-10", "", http.StatusOK); is.Number != 1 || is.Net != "25.20" || is.PriceList != "other" || is.UID != "former" {
+			t.Errorf("the invoice is %+v", is)
+		}
+	}
+	if list := page("?month=2026-10"); len(list.Unclosed) != 0 {
+		t.Errorf("not closed are %+v", list.Unclosed)
+	}
+	answer := m.as(viewer, "GET", "/v1/invoices?month=2026-10", "")
+	if list := read[invoices.InvoicePage](m, answer, http.StatusOK); len(list.Items) != 0 || list.Draft == nil || list.Draft.Net != "0.00" || strings.Contains(answer.Body.String(), "former") {
+		t.Errorf("the next tenant of the name sees %s", answer.Body)
+	}
+	if answer := m.as(viewer, "GET", "/v1/invoices/1", ""); answer.Code != http.StatusNotFound {
+		t.Errorf("the next tenant of the name reads it: %d", answer.Code)
+	}
+	// Both were there in November: the last hour of one is 01:00, and the first one of the other 02:00.
+	m.now = time.Date(2026, 12, 1, 3, 0, 0, 0, time.UTC)
+	admin = m.holder("root in December", "admin") // Tokens expire.
+	if is := end("2026-11", "", http.StatusOK); is.Number != 2 || is.Net != "3.64" || is.UID != "next" {
+		t.Errorf("the invoice of the next tenant is %+v", is)
+	}
+	if is := end("2026-11", "?uid=former", http.StatusOK); is.Number != 3 || is.Net != "0.00" || is.UID != "former" {
+		t.Errorf("the last invoice of the former tenant is %+v", is)
+	}
+	if is := end("2026-11", "?uid=next&again=true", http.StatusOK); is.Number != 2 {
+		t.Errorf("that of the next tenant has not been credited, and is made again: %+v", is)
+	}
+	for path, want := range map[string]problem.Code{"2026-11/close?uid=none": problem.NotFound, "2026-10/close?uid=none": problem.NotFound} {
+		if p := problemOf(t, m.post(admin, "/v1/tenants/acme/invoices/"+path, "", "")); p.Code != want {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
+	for _, who := range []string{"acme", "beta"} {
+		live.Forget(cluster, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: who}})
+	}
+	m.now = time.Date(2027, 1, 1, 3, 0, 0, 0, time.UTC)
+	admin = m.holder("root in January", "admin")
+	if p := problemOf(t, m.post(admin, "/v1/tenants/beta/invoices/2026-12/close", "", "")); p.Code != problem.NotFound {
+		t.Errorf("one that nobody recorded: %+v", p)
+	}
+	if p := problemOf(t, m.post(admin, "/v1/tenants/acme/invoices/2026-12/close", "", "")); p.Code != problem.Conflict || !strings.Contains(p.Detail, "2026-12") {
+		t.Errorf("a month after the tenant: %+v", p)
+	}
+	if list := page("?tenant=acme&month=2026-12"); list.Draft != nil || !strings.Contains(list.NoDraft, "2026-12") {
+		t.Errorf("a month after the tenant: %+v", list)
+	}
+}
+
+// TestAnInvoiceStaysWhenNobodyKnowsItsTenantAnyMore: to close its month again answers it.
+func TestAnInvoiceStaysWhenNobodyKnowsItsTenantAnyMore(t *testing.T) {
+	m, cluster := newBilled(t)
+	admin := m.holder("root", "admin")
+	read[invoices.Invoice](m, m.post(admin, "/v1/tenants/acme/invoices/2026-10/close", "", ""), http.StatusOK)
+	read[invoices.Invoice](m, m.post(admin, "/v1/invoices/1/credit", "", `{"reason":"x"}`), http.StatusCreated)
+	live.Forget(cluster, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}})
+	if is := read[invoices.Invoice](m, m.post(admin, "/v1/tenants/acme/invoices/2026-10/close", "", ""), http.StatusOK); is.Number != 1 {
+		t.Errorf("the invoice is %+v", is)
+	}
+	for _, path := range []string{"2026-10/close?again=true", "2026-09/close"} {
+		if p := problemOf(t, m.post(admin, "/v1/tenants/acme/invoices/"+path, "", "")); p.Code != problem.NotFound {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
+}

@@ -21,6 +21,7 @@ type closeInput struct {
 	once.Key
 	Tenant string `path:"tenant" maxLength:"63"`
 	Month  string `path:"month" pattern:"^[1-9][0-9]{3}-(0[1-9]|1[0-2])$" doc:"A calendar month in UTC." example:"2026-11"`
+	UID    string `query:"uid" maxLength:"63" doc:"The UID of the Tenant that pays, if several had the name in the month. Default: the last one of them."`
 	Again  bool   `query:"again" doc:"Make another invoice of a month whose invoice was credited completely, or is of 0."`
 }
 
@@ -35,7 +36,7 @@ func (o *Operations) close(ctx context.Context, in *closeInput) (*answer[Invoice
 		return nil, err
 	}
 	var is store.Invoice
-	request := once.Request{Key: in.Key, Caller: caller.Token.ID, Of: []any{"closeInvoice", in.Tenant, in.Month, in.Again}, Now: o.now()}
+	request := once.Request{Key: in.Key, Caller: caller.Token.ID, Of: []any{"closeInvoice", in.Tenant, in.Month, in.UID, in.Again}, Now: o.now()}
 	err = once.Do(ctx, o.Store, request, nil, func(id string, _ bool) (err error) {
 		is, err = o.closeOnce(ctx, in, month, id)
 		return err
@@ -48,13 +49,17 @@ func (o *Operations) close(ctx context.Context, in *closeInput) (*answer[Invoice
 
 func (o *Operations) closeOnce(ctx context.Context, in *closeInput, month billing.Month, id string) (store.Invoice, error) {
 	caller, now := auth.Of(ctx), o.now()
-	closed, err := o.closed(ctx, in.Tenant, month)
+	of, err := o.payerOf(ctx, in.Tenant, month, in.UID)
+	if err != nil {
+		return o.forgottenPayer(ctx, in, err)
+	}
+	closed, err := o.closed(ctx, of, month)
 	if err != nil {
 		return store.Invoice{}, err
 	}
 	made := &store.Invoice{}
 	if !closed || in.Again {
-		if made, err = o.made(ctx, in.Tenant, month); err != nil {
+		if made, err = o.made(ctx, of, month); err != nil {
 			return store.Invoice{}, err
 		}
 	}
@@ -65,37 +70,56 @@ func (o *Operations) closeOnce(ctx context.Context, in *closeInput, month billin
 				return is, nil
 			}
 		}
-		if is, left := standing(before); is != nil && (!in.Again || left.Sign() > 0) {
+		if is, left := standing(before, of.UID); is != nil && (!in.Again || left.Sign() > 0) {
 			return *is, nil
 		}
 		return *made, nil
 	}, caller.Event(ctx, now, "closeInvoice", ""))
 }
 
-// made computes the invoice of a month that ended.
-func (o *Operations) made(ctx context.Context, tenant string, month billing.Month) (*store.Invoice, error) {
-	is, err := o.Tenant(ctx, tenant)
-	if err != nil {
-		return nil, err
+// forgottenPayer returns the last invoice of a month of which it is not recorded any more who pays, and the error if there is none.
+func (o *Operations) forgottenPayer(ctx context.Context, in *closeInput, unknown error) (store.Invoice, error) {
+	var refused *problem.Problem
+	if in.Again || !errors.As(unknown, &refused) {
+		return store.Invoice{}, unknown
 	}
+	const batch = 100
+	for before := int64(0); ; {
+		found, err := o.Store.ListInvoices(ctx, store.InvoiceFilter{Tenant: in.Tenant, TenantUID: in.UID, Month: in.Month}, before, batch)
+		if err != nil {
+			return store.Invoice{}, problem.FromStore(ctx, err)
+		}
+		for _, is := range found {
+			if before = is.Number; is.Credits == 0 {
+				return is, nil
+			}
+		}
+		if len(found) < batch {
+			return store.Invoice{}, unknown
+		}
+	}
+}
+
+// made computes the invoice of a month that ended.
+func (o *Operations) made(ctx context.Context, of *payer, month billing.Month) (*store.Invoice, error) {
 	switch end := month.End().Add(settled); {
 	case o.now().Before(end):
 		return nil, problem.New(problem.Conflict, fmt.Sprintf("The month can be closed from %s on: until then usage of it may come in.", end.Format(time.RFC3339)))
 	case forgotten(month, o.now()):
 		return nil, problem.New(problem.Conflict, "Usage of the month is not kept any more.")
 	}
-	prices, why, err := o.PricesOf(ctx, tenant)
+	prices, why, err := o.pricesFor(ctx, of)
 	switch {
 	case err != nil:
 		return nil, err
 	case prices == nil:
 		return nil, problem.New(problem.Conflict, why)
 	}
-	c, err := o.compute(ctx, is, month, prices)
+	c, err := o.compute(ctx, of, month, prices)
 	if err != nil {
 		return nil, err
 	}
-	made := &store.Invoice{TenantUID: is.UID}
+	made := &store.Invoice{TenantUID: of.UID}
 	return made, fill(made, c.invoice)
 }
 

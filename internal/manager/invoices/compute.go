@@ -16,20 +16,23 @@ type computed struct {
 	invoice *billing.Invoice
 }
 
-// compute computes the invoice of a month by a price list. Usage goes by the names of tenants, so what was used before the hour in which the tenant was created is that of an earlier one.
-func (o *Operations) compute(ctx context.Context, tenant store.TenantRef, month billing.Month, prices *billing.Prices) (*computed, error) {
+// compute computes the invoice of a month by a price list. Usage goes by the names of tenants, so only that of the payer's own hours counts.
+func (o *Operations) compute(ctx context.Context, tenant *payer, month billing.Month, prices *billing.Prices) (*computed, error) {
 	leave, ok := o.Turns.Enter(ctx, tenant.Name, 1)
 	if !ok {
 		return nil, problem.New(problem.TooManyRequests, "Other invoices are computed now.").After(5 * time.Second)
 	}
 	defer leave()
 	c := &computed{Input: billing.Input{Tenant: tenant.Name, Month: month, Prices: *prices}, Sums: billing.NewSums(month)}
-	from := month.Start()
-	if created := tenant.Created.UTC().Truncate(time.Hour); created.After(from) {
-		from = created
+	from, until := month.Start(), month.End()
+	if tenant.from.After(from) {
+		from = tenant.from
+	}
+	if tenant.until.Before(until) {
+		until = tenant.until
 	}
 	var wrong error
-	err := o.Used(ctx, tenant.Name, from, month.End(), func(u store.Used) error {
+	err := o.Used(ctx, tenant.Name, from, until, func(u store.Used) error {
 		wrong = c.Add(billing.Used{Cluster: u.Cluster, Project: u.Project, App: u.App, Hour: u.Hour, Amounts: u.Amounts})
 		return wrong
 	})
@@ -37,7 +40,7 @@ func (o *Operations) compute(ctx context.Context, tenant store.TenantRef, month 
 		return nil, incomputable(wrong)
 	}
 	if err == nil {
-		c.Gaps, err = o.Gaps(ctx, from, month.End())
+		c.Gaps, err = o.Gaps(ctx, from, until)
 	}
 	if err != nil {
 		return nil, problem.FromStore(ctx, err)

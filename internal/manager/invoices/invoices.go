@@ -17,9 +17,10 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// Store keeps invoices, and requests with an Idempotency-Key.
+// Store keeps invoices, who pays for usage, and requests with an Idempotency-Key.
 type Store interface {
 	store.Invoices
+	store.Payers
 	store.Requests
 }
 
@@ -36,7 +37,9 @@ type Operations struct {
 	PriceLists func(ctx context.Context) ([]billing.Prices, error)
 	// PricesOf returns the price list that holds for a tenant; nil, and why, if there is none.
 	PricesOf func(ctx context.Context, tenant string) (prices *billing.Prices, why string, err error)
-	Now      func() time.Time
+	// PricesNamed returns the price list of a name, and the default one if it is ""; nil, and why, if there is none.
+	PricesNamed func(ctx context.Context, name string) (prices *billing.Prices, why string, err error)
+	Now         func() time.Time
 	// Turns limits how many invoices are computed at a time, see NewTurns.
 	Turns *inflight.Limiter
 }
@@ -54,6 +57,7 @@ type InvoiceSummary struct {
 	Number   int64     `json:"number" doc:"Invoices and credit notes of all tenants have one series without gaps, from 1 on."`
 	Kind     string    `json:"kind" enum:"invoice,credit-note"`
 	Tenant   string    `json:"tenant"`
+	UID      string    `json:"tenantUID" doc:"The UID of the Tenant that pays: another one of the same name has another."`
 	Month    string    `json:"month" doc:"A calendar month in UTC." example:"2026-11"`
 	Currency string    `json:"currency" example:"EUR"`
 	Net      string    `json:"net" doc:"It is negative on a credit note, as total is."`
@@ -70,6 +74,7 @@ type Invoice struct {
 	ClosedBy string    `json:"closedBy" doc:"The id of the caller who closed the month, or made the credit note."`
 	Credits  int64     `json:"credits,omitempty" doc:"Of a credit note: the number of the invoice that it is about. Its amounts are negative, and it has no lines."`
 	Reason   string    `json:"reason,omitempty" doc:"Why there is the credit note."`
+	UID      string    `json:"tenantUID" doc:"The UID of the Tenant that pays: another one of the same name has another."`
 	billing.Invoice
 }
 
@@ -88,25 +93,25 @@ func kindOf(is *store.Invoice) string {
 
 func summaryOf(is store.Invoice) InvoiceSummary {
 	return InvoiceSummary{
-		Number: is.Number, Kind: kindOf(&is), Tenant: is.Tenant, Month: is.Month, Currency: is.Currency, Net: is.Net, Total: is.Total, Closed: is.Closed, Credits: is.Credits,
+		Number: is.Number, Kind: kindOf(&is), Tenant: is.Tenant, UID: is.TenantUID, Month: is.Month, Currency: is.Currency, Net: is.Net, Total: is.Total, Closed: is.Closed, Credits: is.Credits,
 	}
 }
 
 func invoiceOf(is *store.Invoice) (Invoice, error) {
-	invoice := Invoice{Number: is.Number, Kind: kindOf(is), Closed: is.Closed, ClosedBy: is.ClosedBy, Credits: is.Credits, Reason: is.Reason}
+	invoice := Invoice{Number: is.Number, Kind: kindOf(is), Closed: is.Closed, ClosedBy: is.ClosedBy, Credits: is.Credits, Reason: is.Reason, UID: is.TenantUID}
 	if err := json.Unmarshal(is.Body, &invoice.Invoice); err != nil {
 		return invoice, fmt.Errorf("reading the invoice %d: %w", is.Number, err)
 	}
 	return invoice, nil
 }
 
-// standing returns the last invoice of a month, and what credit notes left of its net sum; nil if there is none.
-func standing(all []store.Invoice) (is *store.Invoice, left *big.Rat) {
+// standing returns a tenant's last invoice of a month, and what credit notes left of its net sum; nil if there is none.
+func standing(all []store.Invoice, uid string) (is *store.Invoice, left *big.Rat) {
 	for i := range all {
 		net, ok := new(big.Rat).SetString(all[i].Net)
 		switch {
 		case !ok: // Each is written by this package.
-		case all[i].Credits == 0:
+		case all[i].Credits == 0 && all[i].TenantUID == uid:
 			is, left = &all[i], net
 		case is != nil && all[i].Credits == is.Number:
 			left.Add(left, net)

@@ -37,6 +37,8 @@ type InvoicePage struct {
 	page.List[InvoiceSummary]
 	Draft   *DraftInvoice `json:"draft,omitempty" doc:"What the invoice of the month would be now. It is on the first page of lists of one tenant, unless the month is closed."`
 	NoDraft string        `json:"noDraft,omitempty" doc:"Why there is no draft of the month."`
+	// Unclosed is how an administrator finds deleted tenants of which usage is not paid.
+	Unclosed []Unclosed `json:"unclosed,omitempty" nullable:"false" doc:"The tenants that have no invoice of the month, also those that were deleted. It is on the first page of lists of a month of all tenants."`
 }
 
 type answer[T any] struct{ Body T }
@@ -68,8 +70,13 @@ func (o *Operations) list(ctx context.Context, in *listInput) (*answer[InvoicePa
 		all = append(all, summaryOf(is))
 	}
 	list := InvoicePage{List: page.Of(in.Query, all, func(s InvoiceSummary) string { return strconv.FormatInt(s.Number, 10) })}
-	if tenant != "" && in.Cursor == "" {
-		list.Draft, list.NoDraft, err = o.draft(ctx, tenant, in.Month)
+	switch {
+	case in.Cursor != "":
+	case tenant != "":
+		// Of a month before it was created, a tenant sees no draft of an earlier one.
+		list.Draft, list.NoDraft, err = o.draft(ctx, tenant, of.TenantUID, in.Month)
+	case in.Month != "":
+		list.Unclosed, err = o.unclosedIn(ctx, in.Month)
 	}
 	return &answer[InvoicePage]{list}, err
 }
@@ -87,8 +94,17 @@ func position(q page.Query) (int64, error) {
 	return number, nil
 }
 
-// draft returns what the invoice of a month would be, by default of the running one; nil, and why, if there is none. A month that has an invoice has no draft.
-func (o *Operations) draft(ctx context.Context, tenant, named string) (*DraftInvoice, string, error) {
+func (o *Operations) unclosedIn(ctx context.Context, named string) ([]Unclosed, error) {
+	month, err := monthOf(named, "query.month")
+	if err != nil {
+		return nil, err
+	}
+	return o.unclosed(ctx, month)
+}
+
+// draft returns what the invoice of a month would be, by default of the running one; nil, and why, if there is none. A month that has an invoice has no draft. It is that of the tenant with the UID, or of
+// who pays if that is "".
+func (o *Operations) draft(ctx context.Context, tenant, uid, named string) (*DraftInvoice, string, error) {
 	now := o.now()
 	month := billing.MonthOf(now)
 	if named != "" {
@@ -103,23 +119,32 @@ func (o *Operations) draft(ctx context.Context, tenant, named string) (*DraftInv
 	case forgotten(month, now):
 		return nil, "Usage of the month is not kept any more.", nil
 	}
-	closed, err := o.closed(ctx, tenant, month)
+	of, err := o.payerOf(ctx, tenant, month, uid)
+	var refused *problem.Problem
+	switch {
+	case notFound(err):
+		return nil, "There is no such tenant.", nil
+	case errors.As(err, &refused) && refused.Code == problem.Conflict:
+		return nil, refused.Detail, nil
+	case err != nil:
+		return nil, "", err
+	}
+	closed, err := o.closed(ctx, of, month)
 	if err != nil || closed {
 		return nil, "", err
 	}
-	is, err := o.Tenant(ctx, tenant)
-	var refused *problem.Problem
-	if errors.As(err, &refused) && refused.Code == problem.NotFound {
-		return nil, "There is no such tenant now.", nil
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	prices, why, err := o.PricesOf(ctx, tenant)
+	return o.draftOf(ctx, of, month)
+}
+
+// draftOf computes the draft of a month that has no invoice.
+func (o *Operations) draftOf(ctx context.Context, of *payer, month billing.Month) (*DraftInvoice, string, error) {
+	now := o.now()
+	prices, why, err := o.pricesFor(ctx, of)
 	if err != nil || prices == nil {
 		return nil, why, err
 	}
-	c, err := o.compute(ctx, is, month, prices)
+	c, err := o.compute(ctx, of, month, prices)
+	var refused *problem.Problem
 	if errors.As(err, &refused) && refused.Code == problem.Conflict {
 		return nil, refused.Detail, nil
 	}
@@ -127,13 +152,15 @@ func (o *Operations) draft(ctx context.Context, tenant, named string) (*DraftInv
 		return nil, "", err
 	}
 	draft := &DraftInvoice{Computed: now, Invoice: *c.invoice}
-	draft.Forecast, err = c.forecast(now)
+	if of.until == endless { // One that is gone uses nothing any more.
+		draft.Forecast, err = c.forecast(now)
+	}
 	return draft, "", err
 }
 
-// closed reports whether a month has an invoice. Only a month that has one has credit notes.
-func (o *Operations) closed(ctx context.Context, tenant string, month billing.Month) (bool, error) {
-	found, err := o.Store.ListInvoices(ctx, store.InvoiceFilter{Tenant: tenant, Month: month.String()}, 0, 1)
+// closed reports whether a tenant has an invoice of a month. Only a month that has one has credit notes.
+func (o *Operations) closed(ctx context.Context, of *payer, month billing.Month) (bool, error) {
+	found, err := o.Store.ListInvoices(ctx, store.InvoiceFilter{Tenant: of.Name, TenantUID: of.UID, Month: month.String()}, 0, 1)
 	if err != nil {
 		return false, problem.FromStore(ctx, err)
 	}

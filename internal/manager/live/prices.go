@@ -39,15 +39,20 @@ func (o *Operations) PricesOf(ctx context.Context, tenant string) (of *billing.P
 	if err != nil {
 		return nil, "", err
 	}
+	return o.PricesNamed(ctx, is.PriceList)
+}
+
+// PricesNamed is PricesOf for a tenant that names a list, "" for none.
+func (o *Operations) PricesNamed(ctx context.Context, named string) (of *billing.Prices, why string, err error) {
 	all, err := o.PriceLists(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 	for i := range all {
 		switch {
-		case is.PriceList != "" && all[i].Name == is.PriceList:
+		case named != "" && all[i].Name == named:
 			return &all[i], "", nil
-		case is.PriceList != "" || !all[i].Spec.Default:
+		case named != "" || !all[i].Spec.Default:
 		case of != nil:
 			return nil, "Two price lists have default: true.", nil
 		default:
@@ -55,8 +60,8 @@ func (o *Operations) PricesOf(ctx context.Context, tenant string) (of *billing.P
 		}
 	}
 	switch {
-	case is.PriceList != "":
-		why = fmt.Sprintf("There is no price list %s, which spec.priceList of the tenant names.", is.PriceList)
+	case named != "":
+		why = fmt.Sprintf("There is no price list %s, which spec.priceList of the tenant names.", named)
 	case of == nil:
 		why = "The tenant names no price list in spec.priceList, and no price list has default: true."
 	}

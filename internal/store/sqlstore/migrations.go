@@ -172,4 +172,12 @@ var migrations = [][2]string{
 	) STRICT;
 	CREATE INDEX invoices_by_tenant ON invoices (tenant, number);
 	CREATE INDEX invoices_by_month ON invoices (tenant, month, number);`},
+	{"payers", `CREATE TABLE payers (
+		uid        TEXT PRIMARY KEY,
+		name       TEXT NOT NULL,
+		created    INTEGER NOT NULL,
+		gone       INTEGER NOT NULL,
+		price_list TEXT NOT NULL
+	) STRICT;
+	CREATE INDEX payers_by_name ON payers (name, created);`},
 }

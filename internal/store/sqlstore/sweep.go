@@ -109,13 +109,14 @@ func (s *Store) sweepOwned(ctx context.Context, o owned, exists bool, now time.T
 	})
 }
 
-// sweepUsage deletes usage that is older than KeepUsage, and then places that have no newer usage.
+// sweepUsage deletes usage that is older than KeepUsage, then places that have no newer usage, and payers that can have none.
 func (s *Store) sweepUsage(ctx context.Context, now time.Time) error {
 	for _, statement := range []string{
 		`DELETE FROM usage_hours WHERE (place, hour) IN (SELECT place, hour FROM usage_hours WHERE hour <= ?1 LIMIT ?2)`,
 		`DELETE FROM usage_covered WHERE (hour, cluster, meter_group) IN (SELECT hour, cluster, meter_group FROM usage_covered WHERE hour <= ?1 LIMIT ?2)`,
 		// The outer comparison keeps a place that is used again meanwhile.
 		`DELETE FROM usage_places WHERE last <= ?1 AND id IN (SELECT id FROM usage_places WHERE last <= ?1 LIMIT ?2)`,
+		`DELETE FROM payers WHERE gone > 0 AND uid IN (SELECT uid FROM payers WHERE gone > 0 AND gone <= ?1 LIMIT ?2)`,
 	} {
 		if err := s.sweep(ctx, micros(now.Add(-store.KeepUsage)), []string{statement}); err != nil {
 			return fmt.Errorf("removing old usage: %w", err)

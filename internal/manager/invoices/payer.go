@@ -1,0 +1,155 @@
+package invoices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kubeop/kubeop/internal/billing"
+	"github.com/kubeop/kubeop/internal/manager/problem"
+	"github.com/kubeop/kubeop/internal/store"
+)
+
+// payer is a tenant that pays, with the hours of which it pays what its name used.
+type payer struct {
+	store.Payer
+	from, until time.Time
+}
+
+// endless is the end of the hours of a tenant that exists.
+var endless = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// in reports whether an hour of a month is the payer's own.
+func (p *payer) in(month billing.Month) bool {
+	return p.from.Before(p.until) && p.from.Before(month.End()) && month.Start().Before(p.until)
+}
+
+// withHours returns the payers of one name, in the order of creation, with their hours: from that in which the Tenant was created to that in which it was found to be gone, and both completely. Nobody
+// pays for an hour in which one ended and the next one was created, because usage of an hour goes by the name.
+func withHours(all []store.Payer) []payer {
+	of := make([]payer, len(all))
+	for i, p := range all {
+		of[i] = payer{p, p.Created.UTC().Truncate(time.Hour), endless}
+		if !p.Gone.IsZero() {
+			of[i].until = p.Gone.UTC().Truncate(time.Hour).Add(time.Hour)
+		}
+		if i > 0 && of[i].from.Before(of[i-1].until) {
+			of[i-1].until, of[i].from = of[i].from, of[i].from.Add(time.Hour)
+		}
+	}
+	return of
+}
+
+// payersOf returns the payers of a name, in the order of creation. If a Tenant has it now, that is the last one, and exists is true.
+func (o *Operations) payersOf(ctx context.Context, name string) (all []payer, exists bool, err error) {
+	is, err := o.Tenant(ctx, name)
+	exists = err == nil
+	if err != nil && !notFound(err) {
+		return nil, false, err
+	}
+	recorded, err := o.Store.ListPayers(ctx, name)
+	if err != nil {
+		return nil, false, problem.FromStore(ctx, err)
+	}
+	if exists {
+		current := store.Payer{TenantRef: is}
+		for _, p := range recorded {
+			if p.UID == is.UID {
+				current.PriceList = p.PriceList
+			}
+		}
+		recorded = append(slices.DeleteFunc(recorded, func(p store.Payer) bool { return p.UID == is.UID }), current)
+	}
+	return withHours(recorded), exists, nil
+}
+
+// payerOf returns who pays for a month: the Tenant with the UID or, if that is "", the last one that had the name in the month, else the one that has it now.
+func (o *Operations) payerOf(ctx context.Context, name string, month billing.Month, uid string) (*payer, error) {
+	all, exists, err := o.payersOf(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range slices.Backward(all) {
+		if uid != "" && p.UID == uid || uid == "" && p.in(month) {
+			return &p, nil
+		}
+	}
+	switch {
+	case uid != "" || len(all) == 0:
+		return nil, problem.New(problem.NotFound, "")
+	case exists:
+		return &all[len(all)-1], nil
+	}
+	return nil, problem.New(problem.Conflict, fmt.Sprintf("No tenant %s was there in %s.", name, month))
+}
+
+// pricesFor returns the price list that holds for a payer: of one that is gone that which it named last.
+func (o *Operations) pricesFor(ctx context.Context, p *payer) (*billing.Prices, string, error) {
+	if is, err := o.Tenant(ctx, p.Name); err == nil && is.UID == p.UID {
+		return o.PricesOf(ctx, p.Name)
+	}
+	return o.PricesNamed(ctx, p.PriceList)
+}
+
+func notFound(err error) bool {
+	var refused *problem.Problem
+	return errors.As(err, &refused) && refused.Code == problem.NotFound
+}
+
+// Unclosed is a tenant that has no invoice of a month in which it was there.
+type Unclosed struct {
+	Tenant string     `json:"tenant"`
+	UID    string     `json:"uid" doc:"The UID of the Tenant: another one of the same name has another."`
+	Gone   *time.Time `json:"gone,omitempty" doc:"When a manager found that the Tenant does not exist any more. It is not there while it exists."`
+}
+
+// unclosed returns the tenants without an invoice of a month, by name and creation.
+func (o *Operations) unclosed(ctx context.Context, month billing.Month) ([]Unclosed, error) {
+	recorded, err := o.Store.ListPayers(ctx, "")
+	if err != nil {
+		return nil, problem.FromStore(ctx, err)
+	}
+	closed, err := o.closedBy(ctx, month)
+	if err != nil {
+		return nil, err
+	}
+	var all []Unclosed
+	for len(recorded) > 0 {
+		n := 1
+		for n < len(recorded) && recorded[n].Name == recorded[0].Name {
+			n++
+		}
+		for _, p := range withHours(recorded[:n]) {
+			if closed[p.UID] || !p.in(month) {
+				continue
+			}
+			is := Unclosed{Tenant: p.Name, UID: p.UID}
+			if !p.Gone.IsZero() {
+				is.Gone = &p.Gone
+			}
+			all = append(all, is)
+		}
+		recorded = recorded[n:]
+	}
+	return all, nil
+}
+
+// closedBy returns the UIDs of the tenants that have an invoice of a month.
+func (o *Operations) closedBy(ctx context.Context, month billing.Month) (map[string]bool, error) {
+	const batch = 1000
+	closed := map[string]bool{}
+	for before := int64(0); ; {
+		some, err := o.Store.ListInvoices(ctx, store.InvoiceFilter{Month: month.String()}, before, batch)
+		if err != nil {
+			return nil, problem.FromStore(ctx, err)
+		}
+		for _, is := range some {
+			closed[is.TenantUID], before = true, is.Number
+		}
+		if len(some) < batch {
+			return closed, nil
+		}
+	}
+}
