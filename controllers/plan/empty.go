@@ -86,7 +86,7 @@ func (e *empty) add(scheme *runtime.Scheme, kind schema.GroupVersionKind) {
 		e.resources[in] = &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: in}
 	}
 	plural, singular := meta.UnsafeGuessKindToResource(kind)
-	if kind.Kind == "Endpoints" { // The name is a plural already.
+	if slices.Contains(plurals, kind.Kind) {
 		plural = singular
 	}
 	e.resources[in].APIResources = append(e.resources[in].APIResources, metav1.APIResource{
@@ -100,11 +100,16 @@ func served(kind schema.GroupVersionKind) bool {
 	return stable.MatchString(kind.Version) || kind.GroupVersion() == v1alpha1.GroupVersion
 }
 
-// clusterScoped are the kinds of Kubernetes and kubeop without a namespace. A test compares them with those of an API server.
+// plurals are the kinds whose name is a plural already.
+var plurals = []string{"Endpoints", "Guardrails"}
+
+// clusterScoped are the kinds without a namespace. Tests compare those of Kubernetes with those of an API server, and those of kubeop with its
+// CustomResourceDefinitions.
 var clusterScoped = []string{
 	"CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle", "ComponentStatus", "CustomResourceDefinition",
-	"DeviceClass", "DeviceTaintRule", "FlowSchema", "IPAddress", "IngressClass", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
-	"Namespace", "Node", "PersistentVolume", "PriorityClass", "PriorityLevelConfiguration", "Repository", "ResourceSlice", "RuntimeClass", "ServiceCIDR", "StorageClass", "StorageVersionMigration", "Tenant",
+	"DeviceClass", "DeviceTaintRule", "FlowSchema", "HostnameClaim", "IPAddress", "IngressClass", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
+	"Namespace", "Node", "PersistentVolume", "Policy", "PriceList", "PriorityClass", "PriorityLevelConfiguration", "Registry", "Repository", "ResourceSlice", "RuntimeClass", "ServiceCIDR", "StorageClass",
+	"StorageVersionMigration", "Tenant",
 	"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
 }
 

@@ -1,18 +1,24 @@
 package plan
 
 import (
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/charts"
 	"github.com/kubeop/kubeop/delivery/kube"
 )
 
@@ -49,6 +55,41 @@ func TestAnEmptyClusterServesTheKindsOfKubernetes(t *testing.T) {
 	}
 	if mapping, err := mapper.RESTMapping(schema.GroupKind{Group: "extensions", Kind: "Ingress"}, "v1beta1"); err == nil {
 		t.Errorf("a version that no cluster serves is mapped to %v", mapping)
+	}
+}
+
+// TestTheKindsOfKubeopAreServedAsTheirDefinitionsSay: kubeop validate says by them whether an object has a namespace.
+func TestTheKindsOfKubeopAreServedAsTheirDefinitionsSay(t *testing.T) {
+	files, err := fs.Glob(charts.CRDs, "kubeop/crds/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are %d definitions: %v", len(files), err)
+	}
+	want := map[string]metav1.APIResource{}
+	for _, file := range files {
+		text, err := charts.CRDs.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal(text, definition); err != nil {
+			t.Fatal(err)
+		}
+		names := definition.Spec.Names
+		want[names.Kind] = metav1.APIResource{
+			Name: names.Plural, SingularName: names.Singular, Kind: names.Kind, Namespaced: definition.Spec.Scope == apiextensionsv1.NamespaceScoped,
+		}
+	}
+	served, err := newEmpty()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]metav1.APIResource{}
+	for _, r := range served.resources[v1alpha1.GroupVersion.String()].APIResources {
+		r.Verbs = nil
+		got[r.Kind] = r
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
