@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"strings"
+
+	"github.com/kubeop/kubeop/delivery/few"
 )
 
 // order is the order of actions in the summary.
@@ -18,7 +20,7 @@ func (p *Plan) Summary() string {
 		}
 	}
 	if len(p.Problems) > 0 {
-		parts = append(parts, fmt.Sprintf("%d problems in files", len(p.Problems)))
+		parts = append(parts, few.Count(len(p.Problems), "problem")+" in files")
 	}
 	if len(parts) == 0 {
 		return "no changes"

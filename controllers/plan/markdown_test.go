@@ -34,7 +34,7 @@ func TestNoTextEndsTheCodeBlockOfAPlan(t *testing.T) {
 	block := func(title, lines string) string {
 		return "\n<details open><summary>" + title + "</summary>\n\n```diff\n" + lines + "\n```\n\n</details>\n"
 	}
-	want := "### kubeop plan for `acme`: 1 to create, 1 to update, 1 to recreate, 1 to delete, 1 to move, 1 to run, 1 to keep, 1 to hold, 2 to refuse, 1 problems in files\n" +
+	want := "### kubeop plan for `acme`: 1 to create, 1 to update, 1 to recreate, 1 to delete, 1 to move, 1 to run, 1 to keep, 1 to hold, 2 to refuse, 1 problem in files\n" +
 		"\nHeld until 2026-11-30 08:00 UTC by freeze weekend\n" +
 		block("Problems of files", "- a.yaml:1: no kind") +
 		block("Previews", "+ shop-pr-a, a preview of shop, with the apps: api, web at a.example.com and b.example.com\n- blog-pr-a, a preview of blog: there is none, because it is old") +

@@ -85,7 +85,7 @@ App acme/shop/hidden
 Held until 2026-11-30 08:00 UTC by freeze weekend
   nothing of it is applied before, unless it is confirmed: kubeop confirm repository acme
 
-Plan: 1 to create, 1 to update, 1 to recreate, 1 to delete, 1 to move, 1 to run, 1 to keep, 1 to hold, 2 to refuse, 1 problems in files
+Plan: 1 to create, 1 to update, 1 to recreate, 1 to delete, 1 to move, 1 to run, 1 to keep, 1 to hold, 2 to refuse, 1 problem in files
 `
 	if diff := cmp.Diff(want, printed(t, func(p *command) error { return p.text(everything()) })); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
