@@ -87,6 +87,9 @@ func (p *Plan) Markdown() string {
 		if a.Unknown != "" {
 			lines = []string{"! not compared, because you may not read what it takes: " + a.Unknown}
 		}
+		if a.Note != "" && len(lines) > 0 {
+			lines = append(lines, "# "+a.Note) // A comment in the format diff.
+		}
 		section("App "+a.App, lines)
 	}
 	return b.String()

@@ -41,7 +41,7 @@ func TestNoTextEndsTheCodeBlockOfAPlan(t *testing.T) {
 		block("Projects and apps", "+ acme/shop/new\n! acme/shop/db is held: its deletion waits") +
 		block("Held until a person confirms it", "! app acme/shop/db with 1 claim") +
 		block("App acme/shop/web", "! Deployment/web\n-   /spec/replicas: 1\n+   /spec/replicas: 2\n+   /a: new\n-   /b: old\n! Job/init is recreated\n- Service/old\n"+
-			"! ConfigMap/c moves: app acme/shop/api takes it over\n! Job/hook runs: hook pre-upgrade\n! Secret/s stays\n- Pod/p is refused: '''privileged'''") +
+			"! ConfigMap/c moves: app acme/shop/api takes it over\n! Job/hook runs: hook pre-upgrade\n! Secret/s stays\n- Pod/p is refused: '''privileged'''\n# compared without the API server") +
 		block("App acme/shop/broken", "- nothing is delivered: fetching: not found") +
 		block("App acme/shop/hidden", "! not compared, because you may not read what it takes: secrets is forbidden")
 	if diff := cmp.Diff(want, everything().Markdown()); diff != "" {
