@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"sort"
 	"strings"
 
 	"github.com/kubeop/kubeop/delivery/few"
@@ -56,29 +57,48 @@ func Mark(repository string) string { return "<!-- kubeop plan of " + repository
 
 // Comment returns the plan for a comment on a pull request, as long as a Git host takes it.
 func (p *Plan) Comment() string {
-	body := p.Markdown()
-	if len(body) > maxComment {
-		body = strings.ToValidUTF8(body[:maxComment], "") + "\n```\n\n</details>\n\nThe rest is left out: `kubeop plan` shows it.\n"
+	body := p.heading()
+	for _, s := range p.sections() {
+		room := maxComment - len(body)
+		if len(s.block()) > room {
+			return body + s.cut(room).block() + "\nThe rest is left out: `kubeop plan` shows it.\n"
+		}
+		body += s.block()
 	}
 	return body
 }
 
-// Markdown returns the plan for a comment on a pull request.
+// Markdown returns the whole plan for a comment on a pull request.
 func (p *Plan) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "### kubeop plan for `%s`: %s\n", p.Repository, p.Summary())
-	section := func(title string, lines []string) {
-		if len(lines) > 0 {
-			fmt.Fprintf(&b, "\n<details open><summary>%s</summary>\n\n```diff\n%s\n```\n\n</details>\n", title, fence(strings.Join(lines, "\n")))
-		}
+	b.WriteString(p.heading())
+	for _, s := range p.sections() {
+		b.WriteString(s.block())
 	}
+	return b.String()
+}
+
+func (p *Plan) heading() string {
+	heading := fmt.Sprintf("### kubeop plan for `%s`: %s\n", p.Repository, p.Summary())
 	if p.Frozen != "" && !p.Empty() {
-		fmt.Fprintf(&b, "\nHeld %s\n", p.Frozen)
+		heading += fmt.Sprintf("\nHeld %s\n", p.Frozen)
 	}
-	section("Problems of files", prefixed("- ", p.Problems))
-	section("Previews", previewLines(p.Previews))
-	section("Projects and apps", diffLines(p.Changes))
-	section("Held until a person confirms it", prefixed("! ", p.Held))
+	return heading
+}
+
+// section is a part of a plan in Markdown that people can fold.
+type section struct {
+	title string
+	lines []string
+}
+
+func (p *Plan) sections() []section {
+	all := []section{
+		{"Problems of files", prefixed("- ", p.Problems)},
+		{"Previews", previewLines(p.Previews)},
+		{"Projects and apps", diffLines(p.Changes)},
+		{"Held until a person confirms it", prefixed("! ", p.Held)},
+	}
 	for _, a := range p.Apps {
 		lines := diffLines(a.Changes)
 		if a.Failed != "" {
@@ -90,9 +110,23 @@ func (p *Plan) Markdown() string {
 		if a.Note != "" && len(lines) > 0 {
 			lines = append(lines, "# "+a.Note) // A comment in the format diff.
 		}
-		section("App "+a.App, lines)
+		all = append(all, section{"App " + a.App, lines})
 	}
-	return b.String()
+	return all
+}
+
+// block returns the section in Markdown; "" without lines.
+func (s section) block() string {
+	if len(s.lines) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\n<details open><summary>%s</summary>\n\n```diff\n%s\n```\n\n</details>\n", s.title, fence(strings.Join(s.lines, "\n")))
+}
+
+// cut returns the section with as many of its first lines as its block may have, by its length in bytes.
+func (s section) cut(room int) section {
+	n := sort.Search(len(s.lines), func(i int) bool { return len(section{s.title, s.lines[:i+1]}.block()) > room })
+	return section{s.title, s.lines[:n]}
 }
 
 func previewLines(previews []Preview) []string {

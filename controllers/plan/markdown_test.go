@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,21 +50,40 @@ func TestNoTextEndsTheCodeBlockOfAPlan(t *testing.T) {
 	}
 }
 
-// TestACommentIsNoLongerThanTheHostTakes, and ends the block of code that it cuts.
+// TestACommentIsNoLongerThanTheHostTakes: it is cut between two lines, and ends the block of code and the section that it cuts, but no others.
 func TestACommentIsNoLongerThanTheHostTakes(t *testing.T) {
-	made := everything()
 	if Mark("acme") != "<!-- kubeop plan of acme -->\n" {
 		t.Errorf("the mark is %q, by which the last comment is found", Mark("acme"))
 	}
-	if made.Comment() != made.Markdown() {
+	if everything().Comment() != everything().Markdown() {
 		t.Error("a short comment is not the plan")
 	}
-	for range 3000 {
-		made.Held = append(made.Held, "App acme/shop/ein-Name-mit-Länge")
+	const rest, line = "\nThe rest is left out: `kubeop plan` shows it.\n", "App acme/shop/ein-Name-mit-Länge"
+	later := []App{{App: "a/b/c", Failed: "no"}}
+	fills := func(room int) []string { // The line leaves that much room for the section of the app.
+		empty, whole := &Plan{Repository: "acme", Held: []string{""}}, &Plan{Repository: "acme", Held: []string{""}, Apps: later}
+		return []string{strings.Repeat("x", maxComment-room-len(whole.heading())-len(empty.Markdown())+len(empty.heading()))}
 	}
-	got := made.Comment()
-	if len(got) > maxComment+500 || !strings.HasSuffix(got, "\n```\n\n</details>\n\nThe rest is left out: `kubeop plan` shows it.\n") {
-		t.Errorf("a long comment has %d characters, and ends with %q", len(got), got[len(got)-80:])
+	for name, made := range map[string]*Plan{
+		"within a block of code":            {Repository: "acme", Held: slices.Repeat([]string{line}, 3000)},
+		"just before a section":             {Repository: "acme", Held: fills(0), Apps: later},
+		"within the title of a section":     {Repository: "acme", Held: fills(20), Apps: later},
+		"within the first line of a block":  {Repository: "acme", Held: fills(60), Apps: later},
+		"a line that is longer than it all": {Repository: "acme", Held: []string{strings.Repeat("x", maxComment)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := made.Comment()
+			whole, ended := strings.CutSuffix(got, rest)
+			if len(whole) > maxComment || !ended {
+				t.Fatalf("the comment has %d characters, and ends with %q", len(got), got[len(got)-80:])
+			}
+			if opened, closed := strings.Count(whole, "```diff\n"), strings.Count(whole, "\n```\n\n</details>\n"); opened != closed || strings.Count(whole, "```") != 2*opened || strings.Count(whole, "<details") != opened {
+				t.Errorf("%d blocks of code are opened, and %d closed: %q", opened, closed, whole[max(0, len(whole)-200):])
+			}
+			if last := strings.TrimSuffix(whole, "\n```\n\n</details>\n"); strings.Contains(whole, line) && !strings.HasSuffix(last, "! "+line) {
+				t.Errorf("the last line is cut: %q", last[len(last)-80:])
+			}
+		})
 	}
 }
 
