@@ -48,6 +48,25 @@ func Embedded(ip netip.Addr) netip.Addr {
 	return ip
 }
 
+// local is the network in which sites choose prefixes for NAT64 gateways of their own (RFC 8215).
+var local = netip.MustParsePrefix("64:ff9b:1::/48")
+
+// Translations returns the IPv4 addresses to which a NAT64 gateway of a site may translate an address; none if it is not in the network for these. They are
+// several, because only the site knows the length of its prefix, which says where the IPv4 address is (RFC 6052, section 2.2). Those in 0.0.0.0/8 are left
+// out: they are the zeros beside the IPv4 address, and lead to no host.
+func Translations(ip netip.Addr) (all []netip.Addr) {
+	if !local.Contains(ip) {
+		return nil
+	}
+	b := ip.As16()
+	for _, at := range [][4]byte{{b[6], b[7], b[9], b[10]}, {b[7], b[9], b[10], b[11]}, {b[9], b[10], b[11], b[12]}, {b[12], b[13], b[14], b[15]}} {
+		if at[0] != 0 {
+			all = append(all, netip.AddrFrom4(at))
+		}
+	}
+	return all
+}
+
 // As returns the description of a reserved address; "" for any other. The address must come from Embedded.
 func As(ip netip.Addr) string {
 	for _, r := range ranges {

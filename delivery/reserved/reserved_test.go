@@ -26,6 +26,26 @@ func TestReservedAddressesSayWhatTheyAre(t *testing.T) {
 	}
 }
 
+// TestAnAddressOfTheSitesGatewayStandsForEachAddressThatItMayTranslateTo, whatever the length of the site's prefix is.
+func TestAnAddressOfTheSitesGatewayStandsForEachAddressThatItMayTranslateTo(t *testing.T) {
+	for address, want := range map[string]string{
+		"64:ff9b:1:a9fe:a9:fe00::":   "169.254.169.254 254.169.254.0 169.254.0.0", // A prefix of 48 bits.
+		"64:ff9b:1:a9:fe:a9fe::":     "169.254.169.254 254.169.254.0",             // 56 bits.
+		"64:ff9b:1:0:a9:fea9:fe00::": "169.254.169.254 254.0.0.0",                 // 64 bits.
+		"64:ff9b:1::a9fe:a9fe":       "169.254.169.254",                           // 96 bits.
+		"64:ff9b:1:fffe::808:808":    "255.254.0.0 254.0.0.0 8.8.8.8",
+		"64:ff9b:1::":                "", "64:ff9b::a9fe:a9fe": "", "64:ff9b:2::a9fe:a9fe": "", "169.254.169.254": "",
+	} {
+		var got []string
+		for _, ip := range Translations(netip.MustParseAddr(address)) {
+			got = append(got, ip.String())
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s may be translated to %v, want %s", address, got, want)
+		}
+	}
+}
+
 // TestMetadataAndPrivateCoverWholeNetworks: what pods are kept from is where clouds have their metadata, and not, say, loopback, which is their own.
 func TestMetadataAndPrivateCoverWholeNetworks(t *testing.T) {
 	within := func(networks []netip.Prefix, address string) bool {

@@ -88,27 +88,44 @@ func (n *Network) check(ctx context.Context, asked, address string) error {
 	if slices.ContainsFunc(n.Allowed, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return nil
 	}
-	what := reserved.As(ip)
-	if what == "" && n.Private && isPrivate(ip) {
-		what = "an address of a private network"
-	}
-	if what == "" && n.isOwn(ctx, ip) {
-		what = "an address of the operator or the API server"
-	}
-	named := slices.ContainsFunc(n.Named, func(name string) bool { return strings.EqualFold(name, asked) })
-	if what == "" && n.Cluster != nil && !named {
-		if what, err = n.Cluster(ctx, ip); err != nil {
-			return fmt.Errorf("finding out whether %s is the cluster's own: %w", ip, err)
+	what, err := n.refuses(ctx, asked, ip)
+	for _, behind := range reserved.Translations(ip) {
+		if what != "" || err != nil {
+			break
+		}
+		if what, err = n.refuses(ctx, asked, behind); what != "" {
+			what = "an address that a gateway of the site may translate to " + behind.String() + ", " + what
 		}
 	}
-	if what == "" {
-		return nil
+	if what == "" || err != nil {
+		return err
 	}
 	leads := ip.String() + " is "
 	if host != ip.String() {
 		leads = few.Quote(host) + " leads to " + ip.String() + ", "
 	}
 	return failure.New(failure.ErrInvalid, "%s%s, which no source may reach: use another address, or ask %s to list the address in %s", leads, what, command.Administrator, command.OfChart("allowedAddresses"))
+}
+
+// refuses returns the description of an address that a source may not reach; "" for any other. asked is the host that the source names.
+func (n *Network) refuses(ctx context.Context, asked string, ip netip.Addr) (string, error) {
+	if what := reserved.As(ip); what != "" {
+		return what, nil
+	}
+	if n.Private && isPrivate(ip) {
+		return "an address of a private network", nil
+	}
+	if n.isOwn(ctx, ip) {
+		return "an address of the operator or the API server", nil
+	}
+	if n.Cluster == nil || slices.ContainsFunc(n.Named, func(name string) bool { return strings.EqualFold(name, asked) }) {
+		return "", nil
+	}
+	what, err := n.Cluster(ctx, ip)
+	if err != nil {
+		return "", fmt.Errorf("finding out whether %s is the cluster's own: %w", ip, err)
+	}
+	return what, nil
 }
 
 // special are networks that are not routed in the Internet, beside the private ones: for benchmarks (RFC 2544), for future use (RFC 1112), and by which sites translate to their own IPv4

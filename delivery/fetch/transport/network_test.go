@@ -18,6 +18,8 @@ func TestTheNetworkRefusesInternalAddresses(t *testing.T) {
 	for address, what := range map[string]string{
 		"127.0.0.1": "loopback", "127.9.9.9": "loopback", "::1": "loopback", "::ffff:127.0.0.1": "loopback",
 		"169.254.169.254": "link-local", "fe80::1": "link-local", "::ffff:169.254.169.254": "link-local", "64:ff9b::a9fe:a9fe": "link-local",
+		"64:ff9b:1::a9fe:a9fe": "an address that a gateway of the site may translate to 169.254.169.254, a link-local address", "64:ff9b:1:7f00:0:100:808:808": "loopback",
+		"64:ff9b:1::a60:1": "API server", "64:ff9b:1::808:808": "", "64:ff9b:1::a60:2": "",
 		"0.0.0.0": "no host", "::": "no host", "224.0.0.1": "multicast", "ff02::1": "multicast", "255.255.255.255": "broadcast",
 		"fd00:ec2::254": "metadata", "168.63.129.16": "metadata",
 		"10.96.0.1": "API server", "::ffff:10.96.0.1": "API server",
@@ -65,6 +67,12 @@ func TestTheClustersOwnAddressesAreRefused(t *testing.T) {
 	}
 	if err := network.check(t.Context(), "git.example:443", "[::ffff:203.0.113.1]:443"); !errors.Is(err, failure.ErrInvalid) {
 		t.Errorf("a node, as IPv6: %v", err)
+	}
+	if err := network.check(t.Context(), "git.example:443", "[64:ff9b:1::cb00:7101]:443"); !errors.Is(err, failure.ErrInvalid) {
+		t.Errorf("a node, by a gateway of the site: %v", err)
+	}
+	if err := network.check(t.Context(), "git.example:443", "[64:ff9b:1::cb00:7102]:443"); err == nil || errors.Is(err, failure.ErrInvalid) {
+		t.Errorf("while it is not known what is the cluster's, by a gateway of the site: %v", err)
 	}
 	if err := network.check(t.Context(), "git.example:443", "203.0.113.2:443"); err == nil || errors.Is(err, failure.ErrInvalid) {
 		t.Errorf("while it is not known what is the cluster's: %v", err)
