@@ -32,9 +32,9 @@ type delivery struct {
 	// file is the path of app.yaml in files, which are those of the commit.
 	file  string
 	files fs.FS
-	// homeless: the namespace does not exist yet.
-	homeless bool
-	err      error
+	// homeless: the namespace does not exist yet. unruled: the person may not read the rules of the policies that hold there.
+	homeless, unruled bool
+	err               error
 }
 
 // render renders an App.
@@ -112,11 +112,21 @@ func (k *cluster) report(ctx context.Context, d *delivery, others *siblings) App
 		}
 		out.Failed = why
 	}
-	if !k.Itself {
-		out.Note = "compared without the API server: its defaults and refusals are shown to who may impersonate the project's deployer"
-	}
+	out.Note = k.note(d)
 	sortChanges(out.Changes)
 	return out
+}
+
+// note says what limits the comparison; "" if nothing does.
+func (k *cluster) note(d *delivery) string {
+	var notes []string
+	if !k.Itself {
+		notes = append(notes, "compared without the API server: its defaults and refusals are shown to who may impersonate the project's deployer")
+	}
+	if d.unruled {
+		notes = append(notes, "compared without the policies, which may refuse what is shown here: their rules are shown to who may read guardrails in namespace "+d.app.Namespace)
+	}
+	return strings.Join(notes, "; ")
 }
 
 // why returns the text of an error, with the lines of the commit's files that have what is refused.

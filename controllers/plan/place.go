@@ -42,7 +42,8 @@ func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error 
 		}
 		d.at.Namespace, d.homeless = namespace, namespace.UID == ""
 	}
-	if d.at.Guardrails, err = rulesFor(ctx, of, tenant, d.app.Namespace); err != nil {
+	d.at.Guardrails, err = rulesFor(ctx, of, tenant, d.app.Namespace)
+	if d.unruled = apierrors.IsForbidden(err); err != nil && !d.unruled {
 		return err
 	}
 	d.at.Guardrails = Opening(of.tree, ref.Parent(), d.at.Guardrails)
@@ -53,7 +54,7 @@ func (k *cluster) place(ctx context.Context, of *comparison, d *delivery) error 
 	return err
 }
 
-// rulesFor returns the rules of the policies that will hold in a namespace; nil if they are not known, as in a project that does not exist yet. Only the
+// rulesFor returns the rules of the policies that will hold in a namespace; nil if there are none yet, as in a project that does not exist yet. Only the
 // platform repository declares policies.
 func rulesFor(ctx context.Context, of *comparison, tenant *v1alpha1.Tenant, namespace string) (*v1alpha1.GuardrailsSpec, error) {
 	if of.repository.Spec.Tenant == "" {
@@ -63,7 +64,7 @@ func rulesFor(ctx context.Context, of *comparison, tenant *v1alpha1.Tenant, name
 	}
 	live := &v1alpha1.Guardrails{}
 	err := of.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: v1alpha1.GuardrailsName}, live)
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || meta.IsNoMatchError(err) { // An older operator has no policies.
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) { // An older operator has no policies.
 		return nil, nil
 	}
 	if err != nil {

@@ -48,8 +48,8 @@ func placed(t *testing.T, namespace string, fault func(client.Object) error, the
 	return d, k.place(t.Context(), &comparison{client: c, repository: &v1alpha1.Repository{}, tree: &tree.Tree{}}, d)
 }
 
-// TestAPlanKnowsThePoliciesOfANamespace: those of the commit in the platform repository, and otherwise those that hold now. What cannot be read, because
-// the project is new or the person has too few rights, is left to the operator.
+// TestAPlanKnowsThePoliciesOfANamespace: those of the commit in the platform repository, and otherwise those that hold now. What does not exist,
+// because the project is new, is left to the operator.
 func TestAPlanKnowsThePoliciesOfANamespace(t *testing.T) {
 	shop := v1alpha1.ProjectNamespace("acme", "shop")
 	live := &v1alpha1.Guardrails{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: v1alpha1.GuardrailsName}, Spec: v1alpha1.GuardrailsSpec{
@@ -64,7 +64,7 @@ func TestAPlanKnowsThePoliciesOfANamespace(t *testing.T) {
 	}{
 		"of a tenant's repository": {"acme", []client.Object{live}, nil, "live"},
 		"of a new project":         {"acme", nil, nil, "unknown"},
-		"without the right":        {"acme", nil, apierrors.NewForbidden(unread, "kubeop", errors.New("no")), "unknown"},
+		"without the right":        {"acme", nil, apierrors.NewForbidden(unread, "kubeop", errors.New("no")), `reading the guardrails of namespace kubeop-acme-shop: guardrails.paas.kubeop.io "kubeop" is forbidden: no`},
 		"of an older operator":     {"acme", nil, &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: "Guardrails"}}, "unknown"},
 		"that cannot be read":      {"acme", nil, errors.New("away"), "reading the guardrails of namespace kubeop-acme-shop: away"},
 		"of the platform's":        {"", []client.Object{live}, nil, ""},

@@ -128,6 +128,45 @@ func TestAPlanAsksAsTheDeployerOrAsThePerson(t *testing.T) {
 	}
 }
 
+// TestAPlanSaysThatThePoliciesAreUnknown to a person who may not read them: otherwise what they refuse would look allowed.
+func TestAPlanSaysThatThePoliciesAreUnknown(t *testing.T) {
+	const deployer = "compared without the API server: its defaults and refusals are shown to who may impersonate the project's deployer"
+	const policies = "compared without the policies, which may refuse what is shown here: their rules are shown to who may read guardrails in namespace kubeop-acme-shop"
+	denied := apierrors.NewForbidden(schema.GroupResource{Group: v1alpha1.Group, Resource: "guardrails"}, v1alpha1.GuardrailsName, errors.New("no"))
+	for name, tc := range map[string]struct {
+		itself       bool
+		err          error
+		note, failed string
+	}{
+		"who may read them":             {itself: true},
+		"who may not":                   {itself: true, err: denied, note: policies},
+		"who may not, nor impersonate":  {err: denied, note: deployer + "; " + policies},
+		"while they cannot be read now": {itself: true, err: errors.New("away"), failed: "reading the guardrails of namespace kubeop-acme-shop: away"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := changing(t)
+			w.itself = tc.itself
+			p, repository := w.start()
+			reader, _ := p.Client.(client.WithWatch)
+			p.Client = interceptor.NewClient(reader, interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					if _, is := o.(*v1alpha1.Guardrails); is && tc.err != nil {
+						return tc.err
+					}
+					return c.Get(ctx, key, o, options...)
+				},
+			})
+			made, err := p.Plan(t.Context(), repository, w.commit("main@sha1:1"), web)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := made.Apps[0]; got.Note != tc.note || got.Failed != tc.failed || (len(got.Changes) == 0) != (tc.failed != "") {
+				t.Errorf("the note is %q, and it fails with %q: %v", got.Note, got.Failed, got.Changes)
+			}
+		})
+	}
+}
+
 // TestAnAppOfANewProjectIsComparedWithNothing: its namespace does not exist, so nobody may read or write there.
 func TestAnAppOfANewProjectIsComparedWithNothing(t *testing.T) {
 	w := changing(t)
