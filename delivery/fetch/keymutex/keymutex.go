@@ -1,4 +1,4 @@
-// Package keymutex has mutexes by name. A waiter gives up when its context ends.
+// Package keymutex has mutexes by name, and values behind them. A waiter gives up when its context ends.
 package keymutex
 
 import (
@@ -7,51 +7,72 @@ import (
 )
 
 // Mutexes are mutexes by name. The zero value is ready to use.
-type Mutexes struct {
-	mu   sync.Mutex
-	held map[string]*mutex
-}
-
-type mutex struct {
-	free  chan struct{}
-	users int
-}
+type Mutexes struct{ values Values[struct{}] }
 
 // Lock waits for the mutex of a name and returns the function that unlocks it. The error is that of ctx, which ended before.
 func (m *Mutexes) Lock(ctx context.Context, name string) (func(), error) {
-	w := m.enter(name)
+	_, unlock, err := m.values.Lock(ctx, name)
+	return unlock, err
+}
+
+// Values are values by name, each behind a mutex. One is zero at first, and is dropped when nobody holds its mutex or waits for it. The zero value of
+// Values is ready to use.
+type Values[T any] struct {
+	mu   sync.Mutex
+	held map[string]*value[T]
+}
+
+type value[T any] struct {
+	free  chan struct{}
+	users int
+	is    T
+}
+
+// Lock waits for the mutex of a name and returns its value and the function that unlocks it. The error is that of ctx, which ended before.
+func (v *Values[T]) Lock(ctx context.Context, name string) (*T, func(), error) {
+	at := v.enter(name)
 	select {
-	case <-w.free:
-		return func() {
-			w.free <- struct{}{}
-			m.leave(name, w)
+	case <-at.free:
+		return &at.is, func() {
+			at.free <- struct{}{}
+			v.leave(name, at)
 		}, nil
 	case <-ctx.Done():
-		m.leave(name, w)
-		return nil, ctx.Err()
+		v.leave(name, at)
+		return nil, nil, ctx.Err()
 	}
 }
 
-func (m *Mutexes) enter(name string) *mutex {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.held == nil {
-		m.held = map[string]*mutex{}
+// Users returns how many callers hold the mutex of a name or wait for it.
+func (v *Values[T]) Users(name string) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if at := v.held[name]; at != nil {
+		return at.users
 	}
-	w := m.held[name]
-	if w == nil {
-		w = &mutex{free: make(chan struct{}, 1)}
-		w.free <- struct{}{}
-		m.held[name] = w
-	}
-	w.users++
-	return w
+	return 0
 }
 
-func (m *Mutexes) leave(name string, w *mutex) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if w.users--; w.users == 0 {
-		delete(m.held, name)
+func (v *Values[T]) enter(name string) *value[T] {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.held == nil {
+		v.held = map[string]*value[T]{}
+	}
+	at := v.held[name]
+	if at == nil {
+		at = &value[T]{free: make(chan struct{}, 1)}
+		at.free <- struct{}{}
+		v.held[name] = at
+	}
+	at.users++
+	return at
+}
+
+func (v *Values[T]) leave(name string, at *value[T]) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if at.users--; at.users == 0 {
+		delete(v.held, name)
 	}
 }

@@ -24,8 +24,8 @@ func TestOneAtATimeHoldsAName(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if count != 50 || len(m.held) != 0 {
-		t.Errorf("counted %d, %d names are remembered", count, len(m.held))
+	if count != 50 || len(m.values.held) != 0 {
+		t.Errorf("counted %d, %d names are remembered", count, len(m.values.held))
 	}
 }
 
@@ -41,6 +41,43 @@ func TestNamesDoNotWaitForEachOther(t *testing.T) {
 	}
 	one()
 	other()
+}
+
+func TestAValueIsDroppedWhenNobodyUsesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var v Values[int]
+		at, unlock, err := v.Lock(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		*at = 7
+		waited := make(chan int)
+		go func() {
+			at, unlock, err := v.Lock(t.Context(), "a")
+			if err != nil {
+				t.Error(err)
+			}
+			defer unlock()
+			waited <- *at
+		}()
+		synctest.Wait()
+		if v.Users("a") != 2 || v.Users("b") != 0 {
+			t.Errorf("%d use a and %d use b, want 2 and 0", v.Users("a"), v.Users("b"))
+		}
+		unlock()
+		if got := <-waited; got != 7 {
+			t.Errorf("who waited gets %d, want 7", got)
+		}
+		synctest.Wait()
+		at, unlock, err = v.Lock(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unlock()
+		if *at != 0 || v.Users("a") != 1 {
+			t.Errorf("got %d of %d users, want a new value of one", *at, v.Users("a"))
+		}
+	})
 }
 
 func TestACanceledCallerLeavesTheMutexToOthers(t *testing.T) {
@@ -76,8 +113,8 @@ func TestACanceledCallerLeavesTheMutexToOthers(t *testing.T) {
 		}
 		unlock()
 		(<-waited)()
-		if len(m.held) != 0 {
-			t.Errorf("%d names are remembered, want 0", len(m.held))
+		if len(m.values.held) != 0 {
+			t.Errorf("%d names are remembered, want 0", len(m.values.held))
 		}
 	})
 }

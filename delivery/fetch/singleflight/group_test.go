@@ -59,10 +59,7 @@ func TestCallersFromBeforeTheQuestionShareItsAnswer(t *testing.T) {
 					t.Errorf("who arrived after the question got %d, %v", got, err)
 				}
 			})
-			for users := 0; users < 3; {
-				group.mu.Lock()
-				users = group.calls["x"].users
-				group.mu.Unlock()
+			for group.Waiting("x") < 3 {
 				runtime.Gosched()
 			}
 			close(release)
@@ -70,8 +67,8 @@ func TestCallersFromBeforeTheQuestionShareItsAnswer(t *testing.T) {
 			if asked != 2 {
 				t.Errorf("asked %d times, want once for the first two and once for the late one", asked)
 			}
-			if len(group.calls) != 0 {
-				t.Errorf("%d answers are kept though nobody waits, want 0", len(group.calls))
+			if n := group.Waiting("x"); n != 0 {
+				t.Errorf("%d callers are still there, want 0", n)
 			}
 			if got, _ := group.Do(t.Context(), "x", 0, ask); got != 3 {
 				t.Errorf("an answer that was not kept serves: %d", got)
