@@ -76,8 +76,12 @@ func marksOf(o client.Object) [2]string {
 // deletion is not allowed any more, it removes the annotation. The volumes keep the policy Retain, because their earlier policy is unknown.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ns := &corev1.Namespace{}
-	if err := r.Direct.Get(ctx, request.NamespacedName, ns); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	err := r.Direct.Get(ctx, request.NamespacedName, ns)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading namespace %s: %w", request.Name, err)
 	}
 	annotated, there := ns.Annotations[v1alpha1.VolumesRetainedAnnotation]
 	switch {

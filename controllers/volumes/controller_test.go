@@ -202,7 +202,7 @@ func TestVolumesAreNotNamedBeforeAllAreRetained(t *testing.T) {
 		}
 	}
 	for kind, want := range map[string]string{
-		".Namespace":                 "",
+		".Namespace":                 "reading namespace kubeop-acme-shop: ",
 		".PersistentVolumeClaimList": "listing the claims of namespace kubeop-acme-shop: ",
 		".PersistentVolume":          "reading the volume of claim data: ",
 		"write pv-1":                 "retaining volume pv-1: ",

@@ -59,7 +59,7 @@ func (s *source) unreachable(request *url.Error) error {
 	var name *net.DNSError
 	switch {
 	case errors.As(request, &unknown):
-		return fmt.Errorf("its certificate is of no authority that this machine knows; --server-ca names a file with another one: %w", request.Err)
+		return fmt.Errorf("its certificate is signed by an authority that this machine does not trust; name a file with the authority in --server-ca: %w", request.Err)
 	case errors.As(request, &name):
 		return fmt.Errorf("no address is known for %s: %w", name.Name, request.Err)
 	case request.Timeout():
