@@ -21,8 +21,8 @@ func TestFetchEndsWithASlowServer(t *testing.T) {
 		says     string
 	}{
 		"no answer":        {transport.Timeouts{Whole: time.Minute, Answer: soon, Stall: time.Minute}, sources.Hang("", ""), "the server gave no answer within"},
-		"half an answer":   {transport.Timeouts{Whole: time.Minute, Answer: time.Minute, Stall: soon}, sources.Hang(begin, ""), "the server sent nothing more for"},
-		"a trickle":        {transport.Timeouts{Whole: soon, Answer: time.Minute, Stall: 100 * time.Millisecond}, sources.Hang(begin, line), "it takes longer than"},
+		"half an answer":   {transport.Timeouts{Whole: time.Minute, Answer: time.Minute, Stall: soon}, sources.Hang(begin, ""), "the server sent nothing more within"},
+		"a trickle":        {transport.Timeouts{Whole: soon, Answer: time.Minute, Stall: 100 * time.Millisecond}, sources.Hang(begin, line), "it did not end within"},
 		"a redirect first": {transport.Timeouts{Whole: time.Minute, Answer: soon, Stall: time.Minute}, sources.RedirectOnce(sources.Hang("", "")), "the server gave no answer within"},
 	} {
 		t.Run(name, func(t *testing.T) {

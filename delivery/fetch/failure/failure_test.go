@@ -78,7 +78,7 @@ func TestMessagesNameTheLimit(t *testing.T) {
 	for want, err := range map[string]error{
 		"the file is larger than the limit of 2 MiB":                                   TooLarge("the file", 2<<20),
 		"the number of charts is over the limit of 7":                                  TooMany("the number of charts", 7),
-		"it takes longer than the limit of 1m0s":                                       TooSlow("it takes longer than", time.Minute),
+		"it did not end within the limit of 1m0s":                                      TooSlow("it did not end", time.Minute),
 		"the YAML aliases of app.yaml stand for too much: write less with them in Git": AliasesTooLarge("app.yaml"),
 	} {
 		if err.Error() != want {

@@ -15,9 +15,9 @@ func TooMany(what string, max int64) error {
 	return New(ErrTooLarge, "%s is over the limit of %d", what, max)
 }
 
-// TooSlow is an ErrSlow for something that takes longer than the limit.
+// TooSlow is an ErrSlow for something that did not happen within the limit. what says so, such as "the server gave no answer".
 func TooSlow(what string, most time.Duration) error {
-	return New(ErrSlow, "%s the limit of %s", what, most)
+	return New(ErrSlow, "%s within the limit of %s", what, most)
 }
 
 // AliasesTooLarge is the ErrTooLarge of YAML whose aliases expand to too much. It does not repeat the parser's message, which would

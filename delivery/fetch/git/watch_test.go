@@ -47,8 +47,8 @@ func TestFetchEndsWithASlowServer(t *testing.T) {
 		says     string
 	}{
 		"no answer":        {func(l *limits) { l.Answer = soon }, sources.Hang("", ""), "the server gave no answer within"},
-		"half an answer":   {func(l *limits) { l.Stall = soon }, sources.Hang(refs, ""), "the server sent nothing more for"},
-		"a trickle":        {func(l *limits) { l.Whole, l.Stall = soon, 100*time.Millisecond }, sources.Hang(refs, line), "it takes longer than"},
+		"half an answer":   {func(l *limits) { l.Stall = soon }, sources.Hang(refs, ""), "the server sent nothing more within"},
+		"a trickle":        {func(l *limits) { l.Whole, l.Stall = soon, 100*time.Millisecond }, sources.Hang(refs, line), "it did not end within"},
 		"a redirect first": {func(l *limits) { l.Answer = soon }, sources.RedirectOnce(sources.Hang("", "")), "the server gave no answer within"},
 	}
 	for name, tc := range cases {
@@ -89,7 +89,7 @@ func TestFetchEndsWithASlowPack(t *testing.T) {
 	store.limits = impatient(func(l *limits) { l.Stall = soon })
 	begin := time.Now()
 	_, err := store.Fetch(t.Context(), Source{URL: server.RepoURL()})
-	wantEnded(t, begin, err, "the server sent nothing more for")
+	wantEnded(t, begin, err, "the server sent nothing more within")
 	if asked := server.Seen(); len(asked) != 2 {
 		t.Errorf("asked again: %v", asked)
 	}
@@ -112,9 +112,9 @@ func TestFetchEndsWithASlowSSHServer(t *testing.T) {
 		"no greeting": {func(l *limits) { l.Answer = soon }, func(net.Conn, *ssh.ServerConfig) {}, "the server gave no answer within"},
 		"no session":  {func(l *limits) { l.Answer = 2 * soon }, sshSays(false, ""), "the server gave no answer within the limit of 300ms"},
 		"no refs":     {func(l *limits) { l.Answer = 2 * soon }, sshSays(true, ""), "the server gave no answer within the limit of 300ms"},
-		"half a list": {func(l *limits) { l.Stall = soon }, sshSays(true, "00ff"), "the server sent nothing more for"},
+		"half a list": {func(l *limits) { l.Stall = soon }, sshSays(true, "00ff"), "the server sent nothing more within"},
 		"no pack":     {func(l *limits) { l.Answer = 2 * soon }, sshSays(true, refs), "the server gave no answer within the limit of 300ms"},
-		"half a pack": {func(l *limits) { l.Stall = soon }, sshSays(true, refs+"0008NAK\n0010"), "the server sent nothing more for"},
+		"half a pack": {func(l *limits) { l.Stall = soon }, sshSays(true, refs+"0008NAK\n0010"), "the server sent nothing more within"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func DefaultTimeouts() Timeouts {
 func watched(ctx context.Context, l Timeouts) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	w := &Watchdog{limits: l, end: end}
-	done := w.within(l.Whole, "it takes longer than")
+	done := w.within(l.Whole, "it did not end")
 	return context.WithValue(ctx, watchKey{}, w), func() {
 		done()
 		end(nil)
@@ -77,7 +77,7 @@ func (w *Watchdog) AwaitAnswer() func() {
 	if w == nil {
 		return func() {}
 	}
-	return w.within(w.limits.Answer, "the server gave no answer within")
+	return w.within(w.limits.Answer, "the server gave no answer")
 }
 
 // more limits the time for the next bytes of an answer.
@@ -85,7 +85,7 @@ func (w *Watchdog) more() func() {
 	if w == nil {
 		return func() {}
 	}
-	return w.within(w.limits.Stall, "the server sent nothing more for")
+	return w.within(w.limits.Stall, "the server sent nothing more")
 }
 
 // body watches each read of an HTTP response.

@@ -47,9 +47,9 @@ func TestAReadIsEndedByTheLimitOfItsTime(t *testing.T) {
 	}{
 		"within all limits":         {[]time.Duration{59 * second, 119 * second, 119 * second}, "", 297 * second},
 		"no first bytes":            {[]time.Duration{61 * second}, "the server gave no answer within the limit of 1m0s", 60 * second},
-		"a stall after first bytes": {[]time.Duration{second, 121 * second}, "the server sent nothing more for the limit of 2m0s", 121 * second},
-		"a later stall":             {[]time.Duration{second, second, 121 * second}, "the server sent nothing more for the limit of 2m0s", 122 * second},
-		"slow, but never a stall":   {repeated(90, 50*second), "it takes longer than the limit of 1h0m0s", time.Hour},
+		"a stall after first bytes": {[]time.Duration{second, 121 * second}, "the server sent nothing more within the limit of 2m0s", 121 * second},
+		"a later stall":             {[]time.Duration{second, second, 121 * second}, "the server sent nothing more within the limit of 2m0s", 122 * second},
+		"slow, but never a stall":   {repeated(90, 50*second), "it did not end within the limit of 1h0m0s", time.Hour},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestAServerThatStopsIsNotWaitedFor(t *testing.T) {
 		says  string
 	}{
 		"before the answer": {"", "the server gave no answer within the limit of 50ms"},
-		"within the answer": {"beginning", "the server sent nothing more for the limit of 50ms"},
+		"within the answer": {"beginning", "the server sent nothing more within the limit of 50ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := record(t, httptest.NewServer)

@@ -27,7 +27,7 @@ func TestTheKindOfAnErrorDecidesTheReasonAndTheRetry(t *testing.T) {
 		"another digest":    {failure.New(failure.ErrDigest, "x"), v1alpha1.DigestMismatchReason, true},
 		"a dependency":      {fmt.Errorf("dependency x: %w", failure.New(failure.ErrDigest, "x")), v1alpha1.DigestMismatchReason, true},
 		"down":              {fmt.Errorf("%w: x", failure.ErrUnavailable), v1alpha1.FetchFailedReason, false},
-		"too slow":          {failure.TooSlow("it takes longer than", 1), v1alpha1.FetchFailedReason, false},
+		"too slow":          {failure.TooSlow("it did not end", 1), v1alpha1.FetchFailedReason, false},
 		"a server's fault":  {failure.New(failure.ErrServer, "x"), v1alpha1.FetchFailedReason, false},
 		"the time is over":  {context.DeadlineExceeded, v1alpha1.FetchFailedReason, false},
 	}
