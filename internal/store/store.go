@@ -33,6 +33,9 @@ const (
 // equally long.
 const KeepEnded = 30 * 24 * time.Hour
 
+// Time returns a time as the store keeps it, in UTC and to the microsecond, so that the answer to a write has the times that a list will have.
+func Time(of time.Time) time.Time { return of.UTC().Truncate(time.Microsecond) }
+
 // Token is the record of a token of a program. The token itself is never stored.
 type Token struct {
 	ID   string

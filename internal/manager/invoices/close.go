@@ -36,7 +36,7 @@ func (o *Operations) close(ctx context.Context, in *closeInput) (*answer[Invoice
 		return nil, err
 	}
 	var is store.Invoice
-	request := once.Request{Key: in.Key, Caller: caller.Token.ID, Of: []any{"closeInvoice", in.Tenant, in.Month, in.UID, in.Again}, Now: o.now()}
+	request := once.Request{Key: in.Key, Caller: caller.Token.ID, Of: []any{"closeInvoice", in.Tenant, in.Month, in.UID, in.Again}, Now: store.Time(o.Now())}
 	err = once.Do(ctx, o.Store, request, nil, func(id string, _ bool) (err error) {
 		is, err = o.closeOnce(ctx, in, month, id)
 		return err
@@ -48,7 +48,7 @@ func (o *Operations) close(ctx context.Context, in *closeInput) (*answer[Invoice
 }
 
 func (o *Operations) closeOnce(ctx context.Context, in *closeInput, month billing.Month, id string) (store.Invoice, error) {
-	caller, now := auth.Of(ctx), o.now()
+	caller, now := auth.Of(ctx), store.Time(o.Now())
 	of, err := o.payerOf(ctx, in.Tenant, month, in.UID)
 	if err != nil {
 		return o.forgottenPayer(ctx, in, err)
@@ -103,9 +103,9 @@ func (o *Operations) forgottenPayer(ctx context.Context, in *closeInput, unknown
 // made computes the invoice of a month that ended.
 func (o *Operations) made(ctx context.Context, of *payer, month billing.Month) (*store.Invoice, error) {
 	switch end := month.End().Add(settled); {
-	case o.now().Before(end):
+	case store.Time(o.Now()).Before(end):
 		return nil, problem.New(problem.Conflict, fmt.Sprintf("The month can be closed from %s on: until then usage of it may come in.", end.Format(time.RFC3339)))
-	case forgotten(month, o.now()):
+	case forgotten(month, store.Time(o.Now())):
 		return nil, problem.New(problem.Conflict, "Usage of the month is not kept any more.")
 	}
 	prices, why, err := o.pricesFor(ctx, of)

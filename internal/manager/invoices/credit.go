@@ -24,7 +24,7 @@ type creditInput struct {
 
 // credit makes a credit note about an invoice.
 func (o *Operations) credit(ctx context.Context, in *creditInput) (*answer[Invoice], error) {
-	caller, now := auth.Of(ctx), o.now()
+	caller, now := auth.Of(ctx), store.Time(o.Now())
 	of, err := o.find(ctx, in.NumberInput)
 	if err != nil {
 		return nil, err

@@ -49,9 +49,6 @@ func NewTurns() *inflight.Limiter {
 	return inflight.New(inflight.Limits{Tenant: 1, All: 2, Waiting: 8, Wait: 5 * time.Second})
 }
 
-// now is as exact as the store, so that an answer has the times that a list will have.
-func (o *Operations) now() time.Time { return o.Now().UTC().Truncate(time.Microsecond) }
-
 // InvoiceSummary is an invoice or a credit note without its lines.
 type InvoiceSummary struct {
 	Number   int64     `json:"number" doc:"Invoices and credit notes of all tenants have one series without gaps, from 1 on."`

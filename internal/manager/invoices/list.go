@@ -105,7 +105,7 @@ func (o *Operations) unclosedIn(ctx context.Context, named string) ([]Unclosed, 
 // draft returns what the invoice of a month would be, by default of the running one; nil, and why, if there is none. A month that has an invoice has no draft. It is that of the tenant with the UID, or of
 // who pays if that is "".
 func (o *Operations) draft(ctx context.Context, tenant, uid, named string) (*DraftInvoice, string, error) {
-	now := o.now()
+	now := store.Time(o.Now())
 	month := billing.MonthOf(now)
 	if named != "" {
 		var err error
@@ -138,7 +138,7 @@ func (o *Operations) draft(ctx context.Context, tenant, uid, named string) (*Dra
 
 // draftOf computes the draft of a month that has no invoice.
 func (o *Operations) draftOf(ctx context.Context, of *payer, month billing.Month) (*DraftInvoice, string, error) {
-	now := o.now()
+	now := store.Time(o.Now())
 	prices, why, err := o.pricesFor(ctx, of)
 	if err != nil || prices == nil {
 		return nil, why, err

@@ -92,7 +92,7 @@ func (o *Operations) take(caller, tenant string) error {
 }
 
 func (o *Operations) create(ctx context.Context, in *kubeconfigInput) (*answer[KubeconfigToken], error) {
-	caller, now := auth.Of(ctx), o.now()
+	caller, now := auth.Of(ctx), store.Time(o.Now())
 	tenant, err := o.allowed(ctx, in.Tenant, in.Project, in.Body.Role)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (o *Operations) create(ctx context.Context, in *kubeconfigInput) (*answer[K
 }
 
 func (o *Operations) renew(ctx context.Context, in *OneInput) (*answer[KubeconfigToken], error) {
-	caller, now := auth.Of(ctx), o.now()
+	caller, now := auth.Of(ctx), store.Time(o.Now())
 	k, err := o.find(ctx, in)
 	if err != nil {
 		return nil, err

@@ -84,9 +84,6 @@ func NewLimits(now func() time.Time) Limits {
 	return Limits{OfTenant: perDay(maxTokens), OfCaller: perDay(maxTokensOfCaller)}
 }
 
-// now is as exact as the store, so that an answer has the times that a list will have.
-func (o *Operations) now() time.Time { return o.Now().UTC().Truncate(time.Microsecond) }
-
 // roles are the roles in the order of what they may, with the verb that the caller needs for each.
 var roles = []struct {
 	name string

@@ -99,7 +99,7 @@ func (o *Operations) event(ctx context.Context, action string, k store.Kubeconfi
 	if token != "" {
 		object += "/" + token
 	}
-	e := auth.Of(ctx).Event(ctx, o.now(), action, object)
+	e := auth.Of(ctx).Event(ctx, store.Time(o.Now()), action, object)
 	e.Tenant = k.Tenant
 	return e
 }
@@ -117,7 +117,7 @@ func (o *Operations) Sweep(ctx context.Context) error {
 	if o.Cluster == nil {
 		return nil
 	}
-	ended := o.each(ctx, store.KubeconfigFilter{EndedBy: o.now().Add(-leeway)}, o.forget)
+	ended := o.each(ctx, store.KubeconfigFilter{EndedBy: store.Time(o.Now()).Add(-leeway)}, o.forget)
 	return errors.Join(ended, o.each(ctx, store.KubeconfigFilter{}, o.forgetLost))
 }
 

@@ -109,7 +109,7 @@ func (k *Keys) refresh(ctx context.Context) ([]key, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := k.Now().UTC().Truncate(time.Microsecond)
+	now := store.Time(k.Now())
 	stored, err := k.Store.ListSigningKeys(ctx)
 	if err != nil {
 		return nil, err

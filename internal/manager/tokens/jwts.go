@@ -81,7 +81,7 @@ func (o *Operations) createJWT(ctx context.Context, in *jwtInput) (*answer[JWT],
 	if err != nil {
 		return nil, err
 	}
-	event := caller.Event(ctx, o.now(), "createJWT", "jwt/"+made.ID)
+	event := caller.Event(ctx, store.Time(o.Now()), "createJWT", "jwt/"+made.ID)
 	event.Tenant = in.Tenant
 	if err := o.Store.RecordEvent(ctx, event); err != nil {
 		return nil, problem.FromStore(ctx, err)

@@ -30,7 +30,7 @@ type claimInput struct {
 // OfferSetup makes a code for the first administrator, and invalidates the previous one. It returns "" if a token with the scope admin is valid. Who
 // lost all of these tokens, or let them expire, restarts the manager.
 func (o *Operations) OfferSetup(ctx context.Context) (code string, expires time.Time, err error) {
-	code, now := token.NewCode(), o.now()
+	code, now := token.NewCode(), store.Time(o.Now())
 	expires = now.Add(codeLife)
 	err = o.Store.OfferSetup(ctx, token.Hash(code), now, expires)
 	if errors.Is(err, store.ErrAdministrated) {
@@ -40,7 +40,7 @@ func (o *Operations) OfferSetup(ctx context.Context) (code string, expires time.
 }
 
 func (o *Operations) claim(ctx context.Context, in *claimInput) (*answer[Created], error) {
-	now := o.now()
+	now := store.Time(o.Now())
 	expires, err := expiry(now, in.Body.Expires)
 	if err != nil {
 		return nil, err

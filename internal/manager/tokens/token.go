@@ -45,9 +45,6 @@ type Operations struct {
 	Now     func() time.Time
 }
 
-// now has the precision of the store, so that an answer has the same times as a later list.
-func (o *Operations) now() time.Time { return o.Now().UTC().Truncate(time.Microsecond) }
-
 type answer[T any] struct{ Body T }
 
 func expiry(now time.Time, wanted *time.Time) (time.Time, error) {

@@ -49,7 +49,7 @@ func (o *Operations) list(ctx context.Context, q *page.OfTenant) (*answer[page.L
 }
 
 func (o *Operations) create(ctx context.Context, in *createInput) (*answer[Created], error) {
-	caller, now := auth.Of(ctx), o.now()
+	caller, now := auth.Of(ctx), store.Time(o.Now())
 	// Administrators create tokens of any tenant, others only of their own tenant.
 	grant, err := access.Parse(in.Body.Scopes)
 	if err != nil {
@@ -96,7 +96,7 @@ func (o *Operations) revoke(ctx context.Context, in *oneInput) (*struct{}, error
 			continue
 		}
 		// The tokens of other tenants are not found.
-		err := o.Store.RevokeToken(ctx, tenant, in.ID, caller.Event(ctx, o.now(), "revokeToken", "token/"+in.ID))
+		err := o.Store.RevokeToken(ctx, tenant, in.ID, caller.Event(ctx, store.Time(o.Now()), "revokeToken", "token/"+in.ID))
 		if err == nil {
 			return nil, nil
 		}

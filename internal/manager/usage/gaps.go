@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"maps"
 	"math/bits"
 	"slices"
 	"time"
@@ -62,7 +63,7 @@ func (c coverage) of(cluster string, s span) map[meter.Group]int {
 // gaps returns the gaps in a span. Steps with missing minutes that follow each other are one gap.
 func (c coverage) gaps(s span) (all []Gap) {
 	steps := s.steps()
-	for _, cluster := range sorted(c.minutes) {
+	for _, cluster := range slices.Sorted(maps.Keys(c.minutes)) {
 		for _, group := range meter.Groups {
 			all = append(all, c.gapsOf(cluster, group, steps)...)
 		}
@@ -84,12 +85,4 @@ func (c coverage) gapsOf(cluster string, group meter.Group, steps []span) (all [
 		all = append(all, Gap{Cluster: cluster, Meters: meter.NamesOf(group), From: step.from, Until: step.until, Minutes: minutes})
 	}
 	return all
-}
-
-func sorted[T any](all map[string]T) (keys []string) {
-	for key := range all {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

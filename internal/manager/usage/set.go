@@ -40,7 +40,7 @@ type Changes struct {
 }
 
 func (o *Operations) set(ctx context.Context, in *setInput) (*answer[Changes], error) {
-	caller, now := auth.Of(ctx), o.Now().UTC().Truncate(time.Microsecond)
+	caller, now := auth.Of(ctx), store.Time(o.Now())
 	if !caller.Grant.May(access.Usage, access.Create, "", "") {
 		return nil, problem.New(problem.Forbidden, "")
 	}

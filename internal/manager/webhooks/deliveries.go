@@ -55,7 +55,7 @@ func (o *Operations) list(ctx context.Context, q *page.OfTenant) (*answer[page.L
 	list := page.List[Webhook]{Items: []Webhook{}, Next: read.Next}
 	for _, w := range read.Items {
 		if own(&w) {
-			list.Items = append(list.Items, answerOf(w, o.now()))
+			list.Items = append(list.Items, answerOf(w, store.Time(o.Now())))
 		}
 	}
 	return &answer[page.List[Webhook]]{list}, nil
@@ -135,7 +135,7 @@ func (o *Operations) ping(ctx context.Context, in *pingInput) (*answer[WebhookDe
 }
 
 func (o *Operations) pinged(ctx context.Context, w store.Webhook) (WebhookDelivery, error) {
-	now := o.now()
+	now := store.Time(o.Now())
 	id, body, err := eventtype.Encode(eventtype.Ping, now, map[string]string{"webhook": w.ID, "name": w.Name})
 	if err != nil {
 		return WebhookDelivery{}, err

@@ -13,7 +13,7 @@ import (
 
 // once does a write of the caller once for its Idempotency-Key.
 func (o *Operations) once(ctx context.Context, key once.Key, of []any, answer any, do func(id string, done bool) error) error {
-	return once.Do(ctx, o.Store, once.Request{Key: key, Caller: auth.Of(ctx).Token.ID, Of: of, Now: o.now()}, answer, do)
+	return once.Do(ctx, o.Store, once.Request{Key: key, Caller: auth.Of(ctx).Token.ID, Of: of, Now: store.Time(o.Now())}, answer, do)
 }
 
 // again answers a request that was made before, with the secret that it made. It returns nil if it was not made.
@@ -36,5 +36,5 @@ func (o *Operations) again(ctx context.Context, of, id, secret string, done bool
 	if err != nil {
 		return nil, unreadable(ctx, err)
 	}
-	return &answer[WebhookSecret]{WebhookSecret{answerOf(w, o.now()), string(text)}}, nil
+	return &answer[WebhookSecret]{WebhookSecret{answerOf(w, store.Time(o.Now())), string(text)}}, nil
 }

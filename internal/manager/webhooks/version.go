@@ -20,7 +20,7 @@ type tagged struct {
 
 // tag answers a webhook with the ETag that If-Match takes.
 func (o *Operations) tag(w store.Webhook) (*tagged, error) {
-	body := answerOf(w, o.now())
+	body := answerOf(w, store.Time(o.Now()))
 	text, err := json.Marshal(body)
 	return &tagged{http.StatusOK, etag.Of(text), body}, err
 }

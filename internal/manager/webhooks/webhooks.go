@@ -45,9 +45,6 @@ func NewLimit(now func() time.Time) *ratelimit.Limiter {
 	return ratelimit.New(maxWrites/(24*time.Hour).Seconds(), maxWrites, now)
 }
 
-// now is as exact as the store, so that an answer has the times that a list will have.
-func (o *Operations) now() time.Time { return o.Now().UTC().Truncate(time.Microsecond) }
-
 // writes refuses a write of a tenant, if webhooks are off or it wrote too often.
 func (o *Operations) writes(tenant string) error {
 	if o.Check == nil {
@@ -117,7 +114,7 @@ func (o *Operations) change(ctx context.Context, id string) (store.Webhook, erro
 }
 
 func (o *Operations) event(ctx context.Context, action string, w store.Webhook) store.Event {
-	e := auth.Of(ctx).Event(ctx, o.now(), action, "webhook/"+w.ID)
+	e := auth.Of(ctx).Event(ctx, store.Time(o.Now()), action, "webhook/"+w.ID)
 	e.Tenant = w.Tenant
 	return e
 }

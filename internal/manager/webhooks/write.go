@@ -53,7 +53,7 @@ type (
 )
 
 func (o *Operations) create(ctx context.Context, in *createInput) (*answer[WebhookSecret], error) {
-	caller, now := auth.Of(ctx), o.now()
+	caller, now := auth.Of(ctx), store.Time(o.Now())
 	tenant, refused := caller.Place(in.Body.Tenant, access.Webhooks)
 	if refused != nil {
 		return nil, refused
@@ -235,7 +235,7 @@ func (o *Operations) rotated(ctx context.Context, w store.Webhook, id string, bo
 	if err != nil {
 		return nil, err
 	}
-	now := o.now()
+	now := store.Time(o.Now())
 	w, err = o.Store.ChangeWebhook(ctx, w.Tenant, w.ID, func(w *store.Webhook) error {
 		if w.Secret.ID == id {
 			return errRotated

@@ -248,7 +248,7 @@ func deeper(value any, levels int) bool {
 // once makes a change only once for its Idempotency-Key. The ID of the commit is derived from the key, so the commit is found in the log of the
 // repository even if its answer was lost.
 func (o *Operations) once(ctx context.Context, w wanted) (Written, error) {
-	caller, now := auth.Of(ctx).Token.ID, o.Now().UTC().Truncate(time.Microsecond)
+	caller, now := auth.Of(ctx).Token.ID, store.Time(o.Now())
 	parts := []any{w.How, w.Of, w.Spec}
 	if w.To != "" {
 		parts = append(parts, w.To)
