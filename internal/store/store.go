@@ -36,6 +36,14 @@ const KeepEnded = 30 * 24 * time.Hour
 // Time returns a time as the store keeps it, in UTC and to the microsecond, so that the answer to a write has the times that a list will have.
 func Time(of time.Time) time.Time { return of.UTC().Truncate(time.Microsecond) }
 
+// recordTimeout is how long the store may take for what goes on after the caller may have disconnected.
+const recordTimeout = 5 * time.Second
+
+// Detached returns a context for reads and writes that must not end with the request, because its caller disconnected. It ends after five seconds.
+func Detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+}
+
 // Token is the record of a token of a program. The token itself is never stored.
 type Token struct {
 	ID   string

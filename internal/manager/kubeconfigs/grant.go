@@ -193,7 +193,7 @@ func tokenID(token string) string {
 
 // undo removes what was made for a kubeconfig that nobody got, or that was revoked. inCluster says whether there may be a Secret. What it leaves, the sweep removes.
 func (o *Operations) undo(ctx context.Context, k store.Kubeconfig, inCluster bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	ctx, cancel := store.Detached(ctx)
 	defer cancel()
 	remove := o.forget
 	if !inCluster {

@@ -4,7 +4,6 @@ package writes
 
 import (
 	"context"
-	"time"
 
 	"github.com/kubeop/kubeop/internal/manager/access"
 	"github.com/kubeop/kubeop/internal/manager/progress"
@@ -106,6 +105,3 @@ type Repositories interface {
 	// Progress says how far the cluster has come with a commit, for one object.
 	Progress(ctx context.Context, of Object, commit string, sees Sees) (progress.Report, error)
 }
-
-// keyLife is how long the answer for an Idempotency-Key is kept.
-const keyLife = 7 * 24 * time.Hour

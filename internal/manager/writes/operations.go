@@ -3,13 +3,9 @@ package writes
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/etag"
 	"github.com/kubeop/kubeop/internal/manager/inflight"
 	"github.com/kubeop/kubeop/internal/manager/live"
+	"github.com/kubeop/kubeop/internal/manager/once"
 	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/manager/progress"
 	"github.com/kubeop/kubeop/internal/manager/request"
@@ -137,7 +134,7 @@ func (o *Operations) attempt(ctx context.Context, w wanted) (Written, error) {
 	caller := auth.Of(ctx)
 	w.OfPlatform, w.ID, w.Author = OfPlatform(ctx), request.ID(ctx), authorOf(caller)
 	w.Allowed = func() error {
-		limited, cancel := detached(ctx)
+		limited, cancel := store.Detached(ctx)
 		defer cancel()
 		if refused := caller.Again(limited); refused != nil {
 			return refused
@@ -158,20 +155,12 @@ func (o *Operations) attempt(ctx context.Context, w wanted) (Written, error) {
 	return written, err
 }
 
-// recordTimeout is how long the store may take for reads and writes that go on after the caller may have disconnected.
-const recordTimeout = 5 * time.Second
-
-// detached returns a context that does not end with the request.
-func detached(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-}
-
 // record records a commit in the audit log. The answer does not depend on it: the commit is made, and names the caller and the request.
 func (o *Operations) record(ctx context.Context, c Change, written Written) {
 	if !written.Changed {
 		return
 	}
-	limited, cancel := detached(ctx)
+	limited, cancel := store.Detached(ctx)
 	defer cancel()
 	if err := o.Store.RecordEvent(limited, o.event(ctx, c, written)); err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "Recording a write", "commit", written.Commit)
@@ -248,59 +237,29 @@ func deeper(value any, levels int) bool {
 // once makes a change only once for its Idempotency-Key. The ID of the commit is derived from the key, so the commit is found in the log of the
 // repository even if its answer was lost.
 func (o *Operations) once(ctx context.Context, w wanted) (Written, error) {
-	caller, now := auth.Of(ctx).Token.ID, store.Time(o.Now())
 	parts := []any{w.How, w.Of, w.Spec}
 	if w.To != "" {
 		parts = append(parts, w.To)
 	}
-	text, err := json.Marshal(parts)
-	if err != nil {
-		return Written{}, err
-	}
-	hash := sha256.Sum256(text)
-	kept, err := o.Store.BeginRequest(ctx, store.Request{Caller: caller, Key: w.key, Hash: hash[:], Created: now, Expires: now.Add(keyLife)})
-	switch {
-	case err != nil:
-		refused := problem.FromStore(ctx, err)
-		if refused.Code == problem.Unavailable {
-			refused.Detail = "The store of the manager, which keeps Idempotency-Keys, does not answer. Nothing was written. Without the header, the request does not need it."
-		}
-		return Written{}, refused
-	case string(kept.Hash) != string(hash[:]):
-		return Written{}, problem.New(problem.Invalid, "The Idempotency-Key was used for another request. Nothing was written.", problem.Fault{Location: "header.Idempotency-Key", Message: "was used with another body or path"})
-	case kept.Answer != nil:
-		var before Written
-		return before, json.Unmarshal(kept.Answer, &before)
-	}
-	// The ID depends on the time of the first request with the key: once the store has forgotten the key, it may stand for another commit.
-	id := sha256.Sum256(append([]byte(caller+"\x00"+w.key+"\x00"+strconv.FormatInt(kept.Created.UnixMicro(), 10)+"\x00"), hash[:]...))
-	w.ID = "key-" + hex.EncodeToString(id[:16])
-	w.Alone = func(written Written) { o.settle(ctx, w, kept, w.completed(written), nil) }
-	written, err := o.made(ctx, w.Change)
-	o.settle(ctx, w, kept, written, err)
-	return written, err
-}
-
-// settle stores the answer of a request, or forgets the request if it was refused. An error here does not matter to the caller: a request that is sent
-// again finds its commit.
-func (o *Operations) settle(ctx context.Context, w wanted, kept store.Request, written Written, failed error) {
-	var err error
+	var before Written
+	begun, err := once.Begin(ctx, o.Store, once.Request{Key: once.Key{IdempotencyKey: w.key}, Caller: auth.Of(ctx).Token.ID, Of: parts, Now: store.Time(o.Now())}, &before)
 	var refused *problem.Problem
-	limited, cancel := detached(ctx)
-	defer cancel()
-	switch {
-	case failed == nil:
-		if kept.Answer, err = json.Marshal(written); err == nil {
-			event := store.Event{}
-			if written.Changed {
-				event = o.event(ctx, w.Change, written)
-			}
-			err = o.Store.FinishRequest(limited, kept, event)
+	if errors.As(err, &refused) && refused.Code == problem.Unavailable {
+		refused.Detail = "The store of the manager, which keeps Idempotency-Keys, does not answer. Nothing was written. Without the header, the request does not need it."
+	}
+	if err != nil || begun.Answered {
+		return before, err
+	}
+	w.ID = "key-" + begun.ID
+	settle := func(written Written, failed error) {
+		event := store.Event{}
+		if written.Changed {
+			event = o.event(ctx, w.Change, written)
 		}
-	case errors.As(failed, &refused) && refused.Status < http.StatusInternalServerError:
-		err = o.Store.ForgetRequest(limited, kept)
+		begun.Settle(ctx, written, event, failed)
 	}
-	if err != nil {
-		logr.FromContextOrDiscard(ctx).Error(err, "Keeping the answer for an Idempotency-Key", "commit", written.Commit)
-	}
+	w.Alone = func(written Written) { settle(w.completed(written), nil) }
+	written, err := o.made(ctx, w.Change)
+	settle(written, err)
+	return written, err
 }
