@@ -28,6 +28,8 @@ type scope struct {
 	budget *v1alpha1.BudgetStatus
 	// guards are the states of the tenant's guards, those of the last pass until guard sets them.
 	guards []v1alpha1.GuardStatus
+	// keys are the public keys for encrypted files, those of the last pass until makeKey sets them; nil if the tenant never had one.
+	keys *v1alpha1.SopsStatus
 	// over and unenforced are the conditions OverBudget and NotEnforced, set by guard.
 	over, unenforced step.Note
 	// projects is the number of projects, set by bind; -1 before.
@@ -53,6 +55,7 @@ func (r *Reconciler) newScope(tenant *v1alpha1.Tenant) *scope {
 		projects: tenant.Status.Projects,
 		budget:   tenant.Status.Budget,
 		guards:   tenant.Status.Guards,
+		keys:     tenant.Status.Sops,
 	}
 }
 
@@ -62,6 +65,7 @@ func (s *scope) Record() {
 	s.tenant.Status.Projects = s.projects
 	s.tenant.Status.Budget = s.budget
 	s.tenant.Status.Guards = s.guards
+	s.tenant.Status.Sops = s.keys
 	if s.apps != nil {
 		s.apps.Record(&s.tenant.Status.AppCounts)
 	}

@@ -22,9 +22,9 @@ func (r *Reconciler) makeKey(ctx context.Context, s *scope) error {
 	if s.tenant.Spec.Sops == "" {
 		return nil
 	}
-	status, err := r.Keys.Ensure(ctx, s.tenant)
-	if status != nil {
-		s.tenant.Status.Sops = status
+	keys, err := r.Keys.Ensure(ctx, s.tenant)
+	if keys != nil {
+		s.keys = keys
 	}
 	switch {
 	case errors.Is(err, sopskey.ErrUnusable):

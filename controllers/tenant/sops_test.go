@@ -21,7 +21,10 @@ func TestAKeyIsMadeForATenantThatWantsOne(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-system", Name: "kubeop-sops-acme"}}
 	key := func() string {
 		t.Helper()
-		return steptest.Outcome(t, b.makeKey(t.Context(), b.newScope(tenant)))
+		s := b.newScope(tenant)
+		outcome := steptest.Outcome(t, b.makeKey(t.Context(), s))
+		s.Record()
+		return outcome
 	}
 	if got := key(); got != "done" || tenant.Status.Sops != nil || b.get(secret) {
 		t.Errorf("of a tenant that wants none: %s, %+v", got, tenant.Status.Sops)
