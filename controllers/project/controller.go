@@ -107,5 +107,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, project *v1alpha1.Project) (
 		step.Of(v1alpha1.GuardrailsReadyCondition, s, r.stop), // Before guard, which may fail, too.
 		step.Of(v1alpha1.GuardrailsReadyCondition, s, r.guard),
 		step.Of(v1alpha1.AccessReadyCondition, s, r.grant),
-		step.Of(v1alpha1.RegistriesReadyCondition, s, r.provide)) // As the deployer, which grant makes.
+		step.Of(v1alpha1.RegistriesReadyCondition, s, r.keepPullSecrets)) // As the deployer, which grant makes.
 }

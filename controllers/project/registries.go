@@ -7,8 +7,8 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-// provide keeps the pull Secrets of the Registries that the tenant may use.
-func (r *Reconciler) provide(ctx context.Context, s *scope) (err error) {
+// keepPullSecrets keeps the pull Secrets of the Registries that the tenant may use.
+func (r *Reconciler) keepPullSecrets(ctx context.Context, s *scope) (err error) {
 	s.pulls, err = r.Registries.Provide(ctx, s.pullsAt())
 	return err
 }

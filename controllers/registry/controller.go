@@ -101,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, registry *v1alpha1.Registry)
 	if !registry.DeletionTimestamp.IsZero() {
 		return r.Steps.Finalize(ctx, registry, s, step.Of(v1alpha1.CredentialsRemovedCondition, s, r.awaitRemoval))
 	}
-	return r.Steps.Run(ctx, registry, s, step.Of(v1alpha1.SecretReadyCondition, s, r.read))
+	return r.Steps.Run(ctx, registry, s, step.Of(v1alpha1.SecretReadyCondition, s, r.readSecret))
 }
 
 // scope holds the facts of one Reconcile.
@@ -123,8 +123,8 @@ func (s *scope) Summary() string {
 	return "Credentials for " + spec.Host + " are in " + few.Count(len(s.projects), "project")
 }
 
-// read reads the Secret, and counts the projects.
-func (r *Reconciler) read(ctx context.Context, s *scope) error {
+// readSecret reads the Secret, and counts the projects.
+func (r *Reconciler) readSecret(ctx context.Context, s *scope) error {
 	if err := r.count(ctx, s); err != nil {
 		return err
 	}

@@ -197,7 +197,7 @@ func TestNoErrorOfARequestIsLost(t *testing.T) {
 	}
 	used := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}, Status: v1alpha1.ProjectStatus{PullSecrets: secretsOf("a")}}
 	for name, do := range map[string]func(*Reconciler, *scope) error{
-		"read":         func(r *Reconciler, s *scope) error { return r.read(t.Context(), s) },
+		"read":         func(r *Reconciler, s *scope) error { return r.readSecret(t.Context(), s) },
 		"awaitRemoval": func(r *Reconciler, s *scope) error { return r.awaitRemoval(t.Context(), s) },
 	} {
 		if requests := steptest.EachRequest(t, func(f *steptest.Failing) error {

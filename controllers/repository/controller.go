@@ -74,17 +74,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, repository *v1alpha1.Reposit
 		}
 		return result, err
 	}
-	hook := r.Hook.Note(ctx, repository)
-	secrets := r.secretVersions(repository)
-	status, statuses := r.CommitStatuses(repository, secrets)
-	comment, plans := r.PullRequests.StatusOf(repository, secrets)
-	s.beside = beside{[]step.Note{hook, status, comment}, statuses, plans}
-	_, failed := r.Commits.Failure(string(repository.UID))
-	s.every = r.Hook.Interval(repository, hook.Status != "", failed, r.Steps.Clock.Now())
+	r.readBeside(ctx, s)
 	// Accepted runs after Synced: if the newest commit is not accepted, the last accepted one is still synced before Accepted stops the steps.
 	return r.Steps.Run(ctx, repository, s,
 		step.Of(v1alpha1.FetchedCondition, s, r.fetch),
 		step.Of(v1alpha1.SyncedCondition, s, withCommit(r.sync)),
-		step.Of(v1alpha1.AcceptedCondition, s, withCommit(r.accepted)),
+		step.Of(v1alpha1.AcceptedCondition, s, withCommit(r.reportHeld)),
 		step.Of(v1alpha1.TreeValidCondition, s, withCommit(r.checkProblems)))
+}
+
+// readBeside reads what the status has beside the steps, and sets the pause between two polls, which depends on the push hook.
+func (r *Reconciler) readBeside(ctx context.Context, s *scope) {
+	hook := r.Hook.Note(ctx, s.repository)
+	secrets := r.secretVersions(s.repository)
+	status, statuses := r.CommitStatuses(s.repository, secrets)
+	comment, plans := r.PullRequests.StatusOf(s.repository, secrets)
+	s.beside = beside{[]step.Note{hook, status, comment}, statuses, plans}
+	_, failed := r.Commits.Failure(string(s.repository.UID))
+	s.every = r.Hook.Interval(s.repository, hook.Status != "", failed, r.Steps.Clock.Now())
 }

@@ -120,8 +120,8 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) error {
 	return err
 }
 
-// accepted reports a commit that is held.
-func (r *Reconciler) accepted(ctx context.Context, s *scope) error {
+// reportHeld reports a commit that is held.
+func (r *Reconciler) reportHeld(ctx context.Context, s *scope) error {
 	if s.hold == nil || s.progress == nil {
 		return s.unaccepted
 	}

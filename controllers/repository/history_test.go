@@ -88,7 +88,7 @@ func (b *fixture) pass() (content string, err error) {
 		content = string(found)
 	}
 	s.progress = b.progress
-	return content, errors.Join(fetched, b.accepted(b.t.Context(), s))
+	return content, errors.Join(fetched, b.reportHeld(b.t.Context(), s))
 }
 
 // want takes a pass and checks what is in force, and that the error says all of says, or that there is none.

@@ -51,7 +51,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, tenant *v1alpha1.Tenant) (ct
 	s := r.newScope(tenant)
 	if !tenant.DeletionTimestamp.IsZero() {
 		return r.Steps.Finalize(ctx, tenant, s,
-			step.Of(v1alpha1.RepositoryUnboundCondition, s, r.unbind),
+			step.Of(v1alpha1.RepositoryUnboundCondition, s, r.removeRepository),
 			step.Of(v1alpha1.ProjectsRemovedCondition, s, r.removeProjects),
 			step.Of(v1alpha1.NamespaceRemovedCondition, s, r.removeNamespace))
 	}
@@ -59,7 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, tenant *v1alpha1.Tenant) (ct
 		step.Of(v1alpha1.NamespaceReadyCondition, s, r.makeNamespace),
 		step.Of(v1alpha1.GuardrailsReadyCondition, s, r.guard),
 		step.Of(v1alpha1.AccessReadyCondition, s, r.grant),
-		step.Of(v1alpha1.RepositoryBoundCondition, s, r.bind),
+		step.Of(v1alpha1.RepositoryBoundCondition, s, r.applyRepository),
 		step.Of(v1alpha1.DomainsReadyCondition, s, r.compareDomains),
 		step.Of(v1alpha1.KeyReadyCondition, s, r.makeKey))
 }

@@ -40,19 +40,19 @@ func TestEachStepReturnsTheErrorOfEachRequest(t *testing.T) {
 			before: func(b *fixture, _ *scope) error { return b.grant(t.Context(), b.newScope(acme(owned, lead))) },
 			do:     func(b *fixture, s *scope) error { return b.grant(t.Context(), s) },
 		},
-		"the repository is bound": {tenant: following(), do: func(b *fixture, s *scope) error { return b.bind(t.Context(), s) }, least: 1},
+		"the repository is bound": {tenant: following(), do: func(b *fixture, s *scope) error { return b.applyRepository(t.Context(), s) }, least: 1},
 		"the repository is taken out": {
 			tenant: acme(), least: 1,
 			before: func(b *fixture, s *scope) error {
 				bound := b.newScope(following())
-				err := b.bind(t.Context(), bound)
+				err := b.applyRepository(t.Context(), bound)
 				bound.Record()
 				s.tenant.Status = bound.tenant.Status
 				return err
 			},
-			do: func(b *fixture, s *scope) error { return b.bind(t.Context(), s) },
+			do: func(b *fixture, s *scope) error { return b.applyRepository(t.Context(), s) },
 		},
-		"the repository is removed": {tenant: acme(deletedTenant), there: []client.Object{repository}, do: func(b *fixture, s *scope) error { return b.unbind(t.Context(), s) }, least: 2},
+		"the repository is removed": {tenant: acme(deletedTenant), there: []client.Object{repository}, do: func(b *fixture, s *scope) error { return b.removeRepository(t.Context(), s) }, least: 2},
 		"projects are removed": {
 			tenant: acme(deletedTenant), there: []client.Object{project("acme", "shop", nil)}, least: 3,
 			do: func(b *fixture, s *scope) error { return b.removeProjects(t.Context(), s) },

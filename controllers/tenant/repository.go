@@ -14,9 +14,9 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
-// bind applies the tenant's Repository, or deletes it if the spec has none any more. The objects that the repository declared stay, because
+// applyRepository applies the tenant's Repository, or deletes it if the spec has none any more. The objects that the repository declared stay, because
 // they belong to the tenant.
-func (r *Reconciler) bind(ctx context.Context, s *scope) error {
+func (r *Reconciler) applyRepository(ctx context.Context, s *scope) error {
 	s.projects = len(s.declared.Items)
 	if s.tenant.Spec.Repository == nil {
 		s.unfollowed = declaredBy(s.tenant.Name, s.declared.Items)
@@ -69,8 +69,8 @@ func repositoryOf(s *scope) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// unbind deletes the Repository first, so that it does not declare the projects again while they are being deleted.
-func (r *Reconciler) unbind(ctx context.Context, s *scope) error {
+// removeRepository deletes the Repository first, so that it does not declare the projects again while they are being deleted.
+func (r *Reconciler) removeRepository(ctx context.Context, s *scope) error {
 	repository := &v1alpha1.Repository{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: s.tenant.Name}, repository)
 	if apierrors.IsNotFound(err) || (err == nil && repository.Spec.Tenant != s.tenant.Name) {

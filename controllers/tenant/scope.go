@@ -32,9 +32,9 @@ type scope struct {
 	keys *v1alpha1.SopsStatus
 	// over and unenforced are the conditions OverBudget and NotEnforced, set by guard.
 	over, unenforced step.Note
-	// projects is the number of projects, set by bind; -1 before.
+	// projects is the number of projects, set by applyRepository; -1 before.
 	projects int
-	// unfollowed is the number of projects from a repository that the tenant does not have any more, set by bind.
+	// unfollowed is the number of projects from a repository that the tenant does not have any more, set by applyRepository.
 	unfollowed int
 	// notes are conditions beside those of the steps, and heading the beginning of Ready's message.
 	notes   []step.Note

@@ -377,7 +377,7 @@ func TestATenantHasTheRepositoryThatItsSpecNames(t *testing.T) {
 	reconcileOnce := func() *scope {
 		t.Helper()
 		s := b.newScope(tenant)
-		if err := errors.Join(b.guard(t.Context(), s), b.bind(t.Context(), s)); err != nil {
+		if err := errors.Join(b.guard(t.Context(), s), b.applyRepository(t.Context(), s)); err != nil {
 			t.Fatal(err)
 		}
 		s.Record()
@@ -448,7 +448,7 @@ func TestTheTenantsOwnRepositoryGoesBeforeItsProjects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t, c.there)
-			if got := steptest.Outcome(t, b.unbind(t.Context(), b.newScope(acme(deletedTenant)))); got != c.want {
+			if got := steptest.Outcome(t, b.removeRepository(t.Context(), b.newScope(acme(deletedTenant)))); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 			if diff := cmp.Diff(c.deleted, b.deleted); diff != "" {
@@ -460,7 +460,7 @@ func TestTheTenantsOwnRepositoryGoesBeforeItsProjects(t *testing.T) {
 	b.Client = interceptor.NewClient(b.api, interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return errAway
 	}})
-	if got := steptest.Outcome(t, b.unbind(t.Context(), b.newScope(acme(deletedTenant)))); !strings.HasPrefix(got, "failed Failed: reading repository acme: ") {
+	if got := steptest.Outcome(t, b.removeRepository(t.Context(), b.newScope(acme(deletedTenant)))); !strings.HasPrefix(got, "failed Failed: reading repository acme: ") {
 		t.Errorf("one that cannot be read: %q", got)
 	}
 }
