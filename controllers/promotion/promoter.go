@@ -58,29 +58,38 @@ func (p *Promoter) Reconcile(ctx context.Context, req reconcile.Request) (ctrl.R
 		p.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	from, err := p.apps(ctx, project, project.Spec.Promotion.From)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	to, err := p.apps(ctx, project, project.Name)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	tenant := &v1alpha1.Tenant{}
-	if err := p.Reader.Get(ctx, client.ObjectKey{Name: tenantOf(project)}, tenant); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("reading the tenant of project %s: %w", req.NamespacedName, err)
-	}
-	now := &pass{Promoter: p, project: project, frozen: freeze.ByAdministrators(tenant), before: p.stateOf(project), state: &state{uid: project.UID, keys: map[string]bool{}}}
-	if err := now.refuse(ctx); err != nil {
-		return ctrl.Result{}, err
-	}
-	for i := range to {
-		if at := slices.IndexFunc(from, func(a v1alpha1.App) bool { return a.Name == to[i].Name }); at >= 0 && to[i].DeletionTimestamp == nil {
-			now.promote(&from[at], &to[i])
+	pass := &pass{Promoter: p, project: project, before: p.stateOf(project), state: &state{uid: project.UID, keys: map[string]bool{}}}
+	for _, read := range []func(context.Context) error{pass.readApps, pass.readFreeze, pass.checkSource} {
+		if err := read(ctx); err != nil {
+			return ctrl.Result{}, err
 		}
 	}
-	p.keep(project, now.state)
-	return ctrl.Result{RequeueAfter: now.again}, nil
+	pass.promoteApps()
+	pass.keep()
+	return ctrl.Result{RequeueAfter: pass.again}, nil
+}
+
+// pass is one Reconcile.
+type pass struct {
+	*Promoter
+	*state
+	project *v1alpha1.Project
+	// before is the state that the last pass kept; nil before the first.
+	before *state
+	// from and to are the apps of the project that is promoted from, and of this one.
+	from, to []v1alpha1.App
+	// frozen says that administrators froze the tenant; nil if they did not.
+	frozen *freeze.Hold
+	again  time.Duration
+}
+
+// readApps lists the apps of both projects.
+func (p *pass) readApps(ctx context.Context) (err error) {
+	if p.from, err = p.apps(ctx, p.project, p.project.Spec.Promotion.From); err != nil {
+		return err
+	}
+	p.to, err = p.apps(ctx, p.project, p.project.Name)
+	return err
 }
 
 // apps lists the apps of a project of the same tenant.
@@ -93,23 +102,21 @@ func (p *Promoter) apps(ctx context.Context, of *v1alpha1.Project, name string) 
 	return apps.Items, nil
 }
 
-// pass is one Reconcile.
-type pass struct {
-	*Promoter
-	*state
-	project *v1alpha1.Project
-	// before is the state that the last pass kept; nil before the first.
-	before *state
-	// frozen says that administrators froze the tenant; nil if they did not.
-	frozen *freeze.Hold
-	again  time.Duration
+// readFreeze reads whether administrators froze the tenant.
+func (p *pass) readFreeze(ctx context.Context) error {
+	tenant := &v1alpha1.Tenant{}
+	if err := p.Reader.Get(ctx, client.ObjectKey{Name: tenantOf(p.project)}, tenant); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading the tenant of project %s: %w", client.ObjectKeyFromObject(p.project), err)
+	}
+	p.frozen = freeze.ByAdministrators(tenant)
+	return nil
 }
 
 // thawLook is when to look again whether a tenant is still frozen.
 const thawLook = time.Minute
 
-// refuse reports a spec that names no other project.
-func (p *pass) refuse(ctx context.Context) error {
+// checkSource reports a spec that names no other project.
+func (p *pass) checkSource(ctx context.Context) error {
 	key := client.ObjectKey{Namespace: p.project.Namespace, Name: p.project.Spec.Promotion.From}
 	err := p.Reader.Get(ctx, key, &v1alpha1.Project{})
 	switch {
@@ -121,6 +128,16 @@ func (p *pass) refuse(ctx context.Context) error {
 		p.add(v1alpha1.PromotionRefusedReason, "spec.promotion.from is this project itself: name another one in project.yaml")
 	}
 	return nil
+}
+
+// promoteApps decides about the apps that both projects have.
+func (p *pass) promoteApps() {
+	for i := range p.to {
+		to := &p.to[i]
+		if at := slices.IndexFunc(p.from, func(a v1alpha1.App) bool { return a.Name == to.Name }); at >= 0 && to.DeletionTimestamp == nil {
+			p.promote(&p.from[at], to)
+		}
+	}
 }
 
 // promote decides about one app.
@@ -214,32 +231,32 @@ func described(changes []update.Change) string {
 
 func keyOf(project types.UID, app string) string { return "promotion " + string(project) + " " + app }
 
-// keep keeps the state of a Project for its status, and drops what is not asked for any more.
-func (p *Promoter) keep(project *v1alpha1.Project, now *state) {
-	key := client.ObjectKeyFromObject(project)
+// keep keeps the state of the Project for its status, and drops what is not asked for any more.
+func (p *pass) keep() {
+	key := client.ObjectKeyFromObject(p.project)
 	p.mu.Lock()
 	was := p.states[key]
 	if p.states == nil {
 		p.states = map[types.NamespacedName]*state{}
 	}
-	p.states[key] = now
+	p.states[key] = p.state
 	p.mu.Unlock()
-	p.drop(was, now.keys)
-	note := now.note(project)
-	last := conditions.Get(project, v1alpha1.PromotionPendingCondition)
+	p.drop(was, p.keys)
+	note := p.note(p.project)
+	last := conditions.Get(p.project, v1alpha1.PromotionPendingCondition)
 	same := last == nil && note.Status == "" || last != nil && last.Reason == note.Reason && last.Message == note.Message
-	if !same || !equality.Semantic.DeepEqual(now.status, project.Status.PromotionStatus) {
+	if !same || !equality.Semantic.DeepEqual(p.status, p.project.Status.PromotionStatus) {
 		p.Report(key)
 	}
 }
 
 // drop drops what was asked for before and is not any more.
-func (p *Promoter) drop(was *state, now map[string]bool) {
+func (p *Promoter) drop(was *state, stay map[string]bool) {
 	if was == nil {
 		return
 	}
 	for key := range was.keys {
-		if !now[key] {
+		if !stay[key] {
 			p.Writes.Drop(key)
 		}
 	}
@@ -258,8 +275,8 @@ func (p *Promoter) forget(key types.NamespacedName) {
 func (p *Promoter) stateOf(project *v1alpha1.Project) *state {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := p.states[client.ObjectKeyFromObject(project)]; now != nil && now.uid == project.UID {
-		return now
+	if known := p.states[client.ObjectKeyFromObject(project)]; known != nil && known.uid == project.UID {
+		return known
 	}
 	return nil
 }
@@ -271,8 +288,8 @@ func (p *Promoter) StatusOf(project *v1alpha1.Project) (step.Note, v1alpha1.Prom
 	if project.Spec.Promotion == nil {
 		return note, v1alpha1.PromotionStatus{}
 	}
-	if now := p.stateOf(project); now != nil {
-		return now.note(project), *now.status.DeepCopy()
+	if known := p.stateOf(project); known != nil {
+		return known.note(project), *known.status.DeepCopy()
 	}
 	return step.Stays(note.Condition), project.Status.PromotionStatus
 }
