@@ -268,6 +268,8 @@ const (
 	ResumingReason = "Resuming"
 	// BudgetExceededReason: the quotas of projects do not fit into the budget of their tenant. The message names the limit and what is left.
 	BudgetExceededReason = "BudgetExceeded"
+	// CostBudgetReachedReason, of an event of a Tenant: what its usage of the month costs, or is going to cost, reaches a threshold of its cost budget.
+	CostBudgetReachedReason = "CostBudgetReached"
 	// RenderedOnlyReason is the reason of NotEnforced: at most kubeop checks, and only apps.
 	RenderedOnlyReason = "RenderedOnly"
 	// InvalidBudgetReason: the budget of a tenant has a negative amount, or names what the quotas of projects do not count.

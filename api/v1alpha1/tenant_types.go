@@ -105,6 +105,8 @@ type TenantSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	PriceList string `json:"priceList,omitempty"`
+	// CostBudget is what the tenant's usage of a calendar month should cost at most. Default: none. Nothing is refused or stopped when it costs more.
+	CostBudget *CostBudget `json:"costBudget,omitempty"`
 	// Domains are the tenant's own, such as "shop.example.com": its host names are that name or below it, and wildcards may be, too, besides what
 	// Policies allow. A domain overlaps with none of another tenant, so two tenants with domains never have the same host name. Default: none, and
 	// then only Policies limit the host names.
@@ -172,6 +174,20 @@ type Owner struct {
 	// +kubebuilder:validation:Enum=view;edit;admin
 	// +kubebuilder:default=view
 	Role string `json:"role,omitempty"`
+}
+
+// CostBudget says when the manager alerts about what a tenant's usage costs.
+type CostBudget struct {
+	// Amount is that of the net sum of a month in UTC, without taxes, in the currency of the tenant's price list.
+	// +kubebuilder:validation:XValidation:rule="self.matches('[1-9]')",message="amount must be more than 0"
+	Amount Decimal `json:"amount"`
+	// Thresholds are in percent of the amount. The manager alerts once in a month when the cost so far reaches one, and once when the forecast does. Default: 80 and 100.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=1000
+	// +listType=set
+	Thresholds []int32 `json:"thresholds,omitempty"`
 }
 
 // TenantRepository is the tenant's own Git repository. kubeop creates a Repository with the tenant's name from it.

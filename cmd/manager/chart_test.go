@@ -36,10 +36,11 @@ func render(t *testing.T, values string) string {
 }
 
 // decode reads the one object of a kind strictly.
-func decode[T any](t *testing.T, rendered, kind string) (object T) {
+func decode[T any](t *testing.T, rendered, kind string, with ...string) (object T) {
 	t.Helper()
 	for document := range strings.SplitSeq(rendered, "\n---\n") {
-		if strings.Contains(document, "\nkind: "+kind+"\n") {
+		lacks := func(text string) bool { return !strings.Contains(document, text) }
+		if strings.Contains(document, "\nkind: "+kind+"\n") && !slices.ContainsFunc(with, lacks) {
 			if err := yaml.UnmarshalStrict([]byte(document), &object); err != nil {
 				t.Fatalf("%v:\n%s", err, document)
 			}
@@ -106,6 +107,13 @@ manager:
 	if diff := gocmp.Diff(rules, decode[rbacv1.ClusterRole](t, rendered, "ClusterRole").Rules); diff != "" {
 		t.Errorf("the rights of the manager (-want +got):\n%s", diff)
 	}
+	events := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}}}
+	if role := decode[rbacv1.Role](t, rendered, "Role"); role.Namespace != "default" || gocmp.Diff(events, role.Rules) != "" {
+		t.Errorf("beyond that the manager has the rights %+v", role)
+	}
+	if strings.Count(rendered, "kind: Role\n") != 1 {
+		t.Errorf("the manager has several roles:\n%s", rendered)
+	}
 	binding := decode[rbacv1.ClusterRoleBinding](t, rendered, "ClusterRoleBinding")
 	if binding.RoleRef.Name != "kubeop-manager" || len(binding.Subjects) != 1 || binding.Subjects[0].Name != pod.Spec.ServiceAccountName {
 		t.Errorf("the rights are given by %+v", binding)
@@ -119,7 +127,7 @@ manager:
 func TestTheChartLetsTheManagerReadNamedSecretsOnly(t *testing.T) {
 	const values = "manager: {enabled: true, plainHTTP: true"
 	without := render(t, values+"}")
-	if strings.Contains(without, "secrets") || strings.Contains(without, "kind: Role\n") {
+	if strings.Contains(without, "secrets") {
 		t.Errorf("it may read Secrets:\n%s", without)
 	}
 	if policy := decode[networkingv1.NetworkPolicy](t, without, "NetworkPolicy"); len(policy.Spec.Egress) != 1 {
@@ -127,10 +135,10 @@ func TestTheChartLetsTheManagerReadNamedSecretsOnly(t *testing.T) {
 	}
 	with := render(t, values+", git: {secrets: [acme-git, platform-git], ports: [3000]}}")
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"acme-git", "platform-git"}, Verbs: []string{"get"}}}
-	if diff := gocmp.Diff(rules, decode[rbacv1.Role](t, with, "Role").Rules); diff != "" {
+	if diff := gocmp.Diff(rules, decode[rbacv1.Role](t, with, "Role", "\n  name: kubeop-manager\n").Rules); diff != "" {
 		t.Errorf("the rights of the manager (-want +got):\n%s", diff)
 	}
-	if binding := decode[rbacv1.RoleBinding](t, with, "RoleBinding"); binding.Namespace != "kubeop-system" || binding.RoleRef.Name != "kubeop-manager" || len(binding.Subjects) != 1 {
+	if binding := decode[rbacv1.RoleBinding](t, with, "RoleBinding", "\n  name: kubeop-manager\n"); binding.Namespace != "kubeop-system" || binding.RoleRef.Name != "kubeop-manager" || len(binding.Subjects) != 1 {
 		t.Errorf("the rights are given by %+v", binding)
 	}
 	if policy := decode[networkingv1.NetworkPolicy](t, with, "NetworkPolicy"); len(policy.Spec.Egress) != 3 || policy.Spec.Egress[1].Ports[0].Port.IntValue() != 3000 {

@@ -56,6 +56,7 @@ func (m *manager) parts() []part {
 		{"sweep of what was fetched", m.sweep, "", afterAPI, optional},
 		{"sweep of the store", m.sweepStore, "sweep", afterAPI, optional},
 		{"who pays for usage", m.recordPayers, "payers", afterAPI, optional},
+		{"budgets of tenants", m.compareBudgets, "budgets", afterAPI, optional},
 		{"changes for webhooks", m.hooks.watching(), "webhooks", atStop, optional},
 		{"messages to webhooks", withLogger("webhooks", m.hooks.sending()), "", atStop, optional},
 		{"sweep of kubeconfigs", m.sweepingKubeconfigs(), "kubeconfigs", afterAPI, optional},
@@ -206,5 +207,24 @@ func (m *manager) sweepStore(ctx context.Context) error {
 
 // recordPayers records which tenants there are.
 func (m *manager) recordPayers(ctx context.Context) error {
+	m.followCluster(ctx)
 	return atOnce(ctx, time.Minute, "Recording who pays for usage", m.payers.Round)
+}
+
+// compareBudgets compares what the usage of tenants costs with their budgets.
+func (m *manager) compareBudgets(ctx context.Context) error {
+	defer m.budgets.Forget()
+	m.followCluster(ctx)
+	return atOnce(ctx, compareEvery, "Comparing costs with budgets", m.budgets.Round)
+}
+
+// followCluster waits until the caches follow the cluster, or the context ends.
+func (m *manager) followCluster(ctx context.Context) {
+	for m.cluster.Following(ctx) != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+	}
 }

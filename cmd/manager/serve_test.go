@@ -33,6 +33,7 @@ func TestTheSettingsDecideWhichTasksRunAndWhatEndsThem(t *testing.T) {
 		"sweep of what was fetched until the API ended",
 		"sweep of the store until the API ended, led as sweep",
 		"who pays for usage until the API ended, led as payers",
+		"budgets of tenants until the API ended, led as budgets",
 		"changes for webhooks until it stops, led as webhooks",
 		"messages to webhooks until it stops",
 		"sweep of kubeconfigs until the API ended, led as kubeconfigs",
@@ -40,7 +41,7 @@ func TestTheSettingsDecideWhichTasksRunAndWhatEndsThem(t *testing.T) {
 		"keys that sign JWTs until the API ended",
 		"keys of issuers until the API ended",
 	}
-	least := append(append(append([]string{}, all[:3]...), all[4:7]...), all[11:]...)
+	least := append(append(append([]string{}, all[:3]...), all[4:8]...), all[12:]...)
 	for name, c := range map[string]struct {
 		manager *manager
 		want    []string

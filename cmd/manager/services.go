@@ -50,6 +50,7 @@ type services struct {
 	hooks        *hooks
 	sampler      *sampler.Follower
 	payers       *invoices.Roster
+	budgets      *invoices.Budgets
 	pods         corev1client.PodsGetter
 	kubeconfigs  *kubeconfigs.Operations
 }
@@ -90,13 +91,17 @@ func openServices(ctx context.Context, c *config.Manager, cluster *rest.Config) 
 	if err != nil {
 		return nil, errors.Join(err, opened.Close())
 	}
+	budgets, err := openBudgets(c, cluster, opened, objects)
+	if err != nil {
+		return nil, errors.Join(err, opened.Close())
+	}
 	payers := &invoices.Roster{Reader: objects.Reader(), Store: opened, Following: objects.Following, Now: time.Now}
 	objects.Changed = func(object client.Object) {
 		payers.Changed(object)
 		hooks.changed(object)
 	}
 	return &services{
-		store: opened, cluster: objects, repositories: written, issuers: issuers, hooks: hooks, payers: payers, pods: pods, kubeconfigs: forPeople,
+		store: opened, cluster: objects, repositories: written, issuers: issuers, hooks: hooks, payers: payers, budgets: budgets, pods: pods, kubeconfigs: forPeople,
 		signing: &signing.Keys{Issuer: cmp.Or(c.PublicURL, "kubeop-manager"), File: c.KeyFile, Store: opened, Now: time.Now},
 		sampler: &sampler.Follower{Cluster: c.UsageCluster, Store: opened, Config: cluster, Clocks: fence.SystemClock()},
 		leader:  &leader.Elector{Leads: opened, Log: ctrl.Log.WithName("leader")},
@@ -128,6 +133,7 @@ func (s *services) metrics() *prometheus.Registry {
 		Name: "kubeop_manager_caches_behind_seconds", Help: "How long the caches do not follow the API server, so that reads are answered as it was then; 0 while they follow it.",
 	}, func() float64 { return s.cluster.Behind().Seconds() })
 	registry.MustRegister(behind, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), metrics.ReadCertificateTotal, metrics.ReadCertificateErrors)
+	registry.MustRegister(s.budgets.Metric)
 	s.hooks.register(registry)
 	return registry
 }

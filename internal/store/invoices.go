@@ -70,3 +70,10 @@ type Payers interface {
 	// ListPayers returns the payers of a name, all if it is "", ordered by name and creation.
 	ListPayers(ctx context.Context, name string) ([]Payer, error)
 }
+
+// Alerts keeps which alerts were given, for KeepUsage.
+type Alerts interface {
+	// RecordAlert records an alert at the time of its message, and enqueues the message for all webhooks that want it, in one transaction. If there is an alert with the key, it does neither and reports
+	// false.
+	RecordAlert(ctx context.Context, key string, m Message) (first bool, err error)
+}

@@ -166,12 +166,13 @@ type Costs interface {
 	Usage
 	Invoices
 	Payers
+	Alerts
 }
 
 // Sweeper deletes what nobody needs any more.
 type Sweeper interface {
 	// Sweep deletes tokens that ended more than KeepEnded ago, with the events about them. It deletes requests that expired, requests of tokens
-	// that ended, usage that is older than KeepUsage, and payers that are gone for longer than that. Events about tenants, projects and apps stay.
+	// that ended, usage and alerts that are older than KeepUsage, and payers that are gone for longer than that. Events about tenants, projects and apps stay.
 	Sweep(ctx context.Context, now time.Time) error
 }
 

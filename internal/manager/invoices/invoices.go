@@ -17,10 +17,11 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// Store keeps invoices, who pays for usage, and requests with an Idempotency-Key.
+// Store keeps invoices, who pays for usage, alerts, and requests with an Idempotency-Key.
 type Store interface {
 	store.Invoices
 	store.Payers
+	store.Alerts
 	store.Requests
 }
 

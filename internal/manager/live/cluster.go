@@ -133,7 +133,7 @@ func slim(object any) (any, error) {
 	o.SetAnnotations(kept)
 	switch o := object.(type) {
 	case *v1alpha1.Tenant:
-		o.Spec, o.Status.Inventory = v1alpha1.TenantSpec{Owners: o.Spec.Owners, Limits: o.Spec.Limits, PriceList: o.Spec.PriceList}, v1alpha1.Inventory{} // Writes are checked within the limits.
+		o.Spec, o.Status.Inventory = v1alpha1.TenantSpec{Owners: o.Spec.Owners, Limits: o.Spec.Limits, PriceList: o.Spec.PriceList, CostBudget: o.Spec.CostBudget}, v1alpha1.Inventory{} // Writes are checked within the limits.
 	case *v1alpha1.Project:
 		o.Spec, o.Status.Inventory = v1alpha1.ProjectSpec{}, v1alpha1.Inventory{}
 	case *v1alpha1.App:

@@ -180,4 +180,8 @@ var migrations = [][2]string{
 		price_list TEXT NOT NULL
 	) STRICT;
 	CREATE INDEX payers_by_name ON payers (name, created);`},
+	{"alerts", `CREATE TABLE alerts (
+		id TEXT PRIMARY KEY,
+		at INTEGER NOT NULL
+	) STRICT;`},
 }

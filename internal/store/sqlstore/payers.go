@@ -71,3 +71,18 @@ func (s *Store) ListPayers(ctx context.Context, name string) ([]store.Payer, err
 	}
 	return all, nil
 }
+
+// RecordAlert implements store.Alerts.
+func (s *Store) RecordAlert(ctx context.Context, key string, m store.Message) (first bool, err error) {
+	err = s.db.Write(ctx, "alerts", func(ctx context.Context, tx *database.Tx) error {
+		added, err := tx.Exec(ctx, `INSERT INTO alerts (id, at) VALUES (?, ?) ON CONFLICT (id) DO NOTHING`, key, micros(m.At))
+		if first = added > 0; err != nil || !first {
+			return err
+		}
+		return enqueue(ctx, tx, m)
+	})
+	if err != nil {
+		return false, fmt.Errorf("recording an alert: %w", err)
+	}
+	return first, nil
+}

@@ -109,7 +109,7 @@ func (s *Store) sweepOwned(ctx context.Context, o owned, exists bool, now time.T
 	})
 }
 
-// sweepUsage deletes usage that is older than KeepUsage, then places that have no newer usage, and payers that can have none.
+// sweepUsage deletes usage that is older than KeepUsage, then places that have no newer usage, payers that can have none, and alerts.
 func (s *Store) sweepUsage(ctx context.Context, now time.Time) error {
 	for _, statement := range []string{
 		`DELETE FROM usage_hours WHERE (place, hour) IN (SELECT place, hour FROM usage_hours WHERE hour <= ?1 LIMIT ?2)`,
@@ -117,6 +117,7 @@ func (s *Store) sweepUsage(ctx context.Context, now time.Time) error {
 		// The outer comparison keeps a place that is used again meanwhile.
 		`DELETE FROM usage_places WHERE last <= ?1 AND id IN (SELECT id FROM usage_places WHERE last <= ?1 LIMIT ?2)`,
 		`DELETE FROM payers WHERE gone > 0 AND uid IN (SELECT uid FROM payers WHERE gone > 0 AND gone <= ?1 LIMIT ?2)`,
+		`DELETE FROM alerts WHERE id IN (SELECT id FROM alerts WHERE at <= ?1 LIMIT ?2)`,
 	} {
 		if err := s.sweep(ctx, micros(now.Add(-store.KeepUsage)), []string{statement}); err != nil {
 			return fmt.Errorf("removing old usage: %w", err)

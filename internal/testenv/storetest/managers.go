@@ -50,6 +50,7 @@ var managers = map[string]func(*testing.T, [2]store.Store){
 	"of two who measure a minute one counts":              measuredAtOnce,
 	"writers at the same time lose nothing, nor deadlock": manyWriters,
 	"of two who close a month one makes its invoice":      closedAtOnce,
+	"of two who alert one does":                           alertedAtOnce,
 }
 
 func oneClaims(t *testing.T, both [2]store.Store) {
@@ -356,5 +357,20 @@ func closedAtOnce(t *testing.T, both [2]store.Store) {
 	slices.Sort(messages)
 	if len(messages) != months || len(slices.Compact(messages)) != months {
 		t.Errorf("there are the messages %q", messages)
+	}
+}
+
+// alertedAtOnce: of each alert there is one message.
+func alertedAtOnce(t *testing.T, both [2]store.Store) {
+	addWebhookOf(t, both[0], store.TenantRef{Name: "acme", UID: "uid"}, "a", now)
+	atOnce(32, both, func(i int, s store.Store) {
+		m := messageOf("budget/acme", fmt.Sprint(i))
+		m.TenantUID = "uid"
+		if _, err := s.RecordAlert(t.Context(), fmt.Sprint("uid/", i/2%4), m); err != nil {
+			t.Error(err)
+		}
+	})
+	if got := messagesOf(t, both[1], "a"); len(got) != 4 {
+		t.Errorf("the messages are %q", got)
 	}
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -66,5 +67,30 @@ func payersEnd(t *testing.T, s store.Store) {
 			t.Fatal(err)
 		}
 		wantPayers(t, s, "", c.left...)
+	}
+}
+
+// alerts: one with a key that was recorded before writes nothing, until usage of that time is not kept any more.
+func alerts(t *testing.T, s store.Store) {
+	addWebhookOf(t, s, store.TenantRef{Name: "acme", UID: "uid"}, "a", now)
+	record := func(key, id string, want bool) {
+		t.Helper()
+		m := messageOf("budget/acme", id)
+		m.TenantUID = "uid"
+		if first, err := s.RecordAlert(t.Context(), key, m); err != nil || first != want {
+			t.Errorf("%v: %s is the first one with %s: %t", err, id, key, first)
+		}
+	}
+	record("uid/80", "1", true)
+	record("uid/80", "2", false)
+	record("uid/100", "3", true)
+	for _, at := range []time.Time{now.Add(store.KeepUsage - time.Second), now.Add(store.KeepUsage)} {
+		if err := s.Sweep(t.Context(), at); err != nil {
+			t.Fatal(err)
+		}
+		record("uid/80", "later", at.Equal(now.Add(store.KeepUsage)))
+	}
+	if got := messagesOf(t, s, "a"); !slices.Equal(got, []string{"1", "3", "later"}) {
+		t.Errorf("the messages are %q", got)
 	}
 }

@@ -63,7 +63,8 @@ var tests = map[string]func(*testing.T, store.Store){
 	"an invoice has one message to webhooks":                       invoiceMessages,
 	"who pays is kept while usage of it may be":                    payers,
 	"who pays is removed with the usage":                           payersEnd,
-	"invoices stay":                                                invoicesStay,
+	"an alert is recorded once, with its message":                  alerts,
+	"invoices stay": invoicesStay,
 }
 
 // Run runs the tests, each on a new store. open opens the same store again when it is called again in the same test.
