@@ -457,8 +457,11 @@ type DraftInvoice struct {
 	Net       string `json:"net"`
 	PriceList string `json:"priceList"`
 	Revision  string `json:"revision"`
-	Taxes     []Tax  `json:"taxes"`
-	Tenant    string `json:"tenant"`
+
+	// Seller Who sends the invoice. It is not there if the price list has none.
+	Seller PriceSeller `json:"seller,omitempty,omitzero"`
+	Taxes  []Tax       `json:"taxes"`
+	Tenant string      `json:"tenant"`
 
 	// Total The net sum with the taxes.
 	Total string `json:"total"`
@@ -627,8 +630,11 @@ type Invoice struct {
 	// Reason Why there is the credit note.
 	Reason   string `json:"reason,omitempty,omitzero"`
 	Revision string `json:"revision"`
-	Taxes    []Tax  `json:"taxes"`
-	Tenant   string `json:"tenant"`
+
+	// Seller Who sends the invoice. It is not there if the price list has none.
+	Seller PriceSeller `json:"seller,omitempty,omitzero"`
+	Taxes  []Tax       `json:"taxes"`
+	Tenant string      `json:"tenant"`
 
 	// TenantUID The UID of the Tenant that pays: another one of the same name has another.
 	TenantUID string `json:"tenantUID"`
@@ -1006,6 +1012,7 @@ type PriceListSpec struct {
 	Default   bool            `json:"default,omitempty,omitzero"`
 	Discounts []PriceDiscount `json:"discounts,omitempty,omitzero"`
 	Meters    []PriceMeter    `json:"meters"`
+	Seller    PriceSeller     `json:"seller,omitempty,omitzero"`
 	Taxes     []PriceTax      `json:"taxes,omitempty,omitzero"`
 }
 
@@ -1022,6 +1029,13 @@ type PricePeriod struct {
 	From  string      `json:"from"`
 	Tiers []PriceTier `json:"tiers"`
 	Until string      `json:"until,omitempty,omitzero"`
+}
+
+// PriceSeller defines model for PriceSeller.
+type PriceSeller struct {
+	Address string `json:"address,omitempty,omitzero"`
+	Name    string `json:"name"`
+	TaxID   string `json:"taxID,omitempty,omitzero"`
 }
 
 // PriceTax defines model for PriceTax.

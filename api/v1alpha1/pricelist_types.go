@@ -19,6 +19,8 @@ type PriceListSpec struct {
 	// Currency is a code of ISO 4217, such as EUR.
 	// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
 	Currency string `json:"currency"`
+	// Seller is who sends the invoices, and stands on them. A closed invoice keeps what it was. Default: none.
+	Seller *PriceSeller `json:"seller,omitempty"`
 	// Meters are what is priced, each once. Usage of a meter that is not listed is reported as unpriced.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
@@ -33,6 +35,21 @@ type PriceListSpec struct {
 	// +listType=map
 	// +listMapKey=name
 	Taxes []PriceTax `json:"taxes,omitempty"`
+}
+
+// PriceSeller is who sends the invoices by a price list.
+type PriceSeller struct {
+	// Name of the company or person, on one line.
+	// +kubebuilder:validation:MaxLength=200
+	// +kubebuilder:validation:Pattern=`^\S(.*\S)?$`
+	Name string `json:"name"`
+	// Address may have several lines.
+	// +kubebuilder:validation:MaxLength=1000
+	Address string `json:"address,omitempty"`
+	// TaxID is the number by which a tax office knows the seller, such as a VAT identification number.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^\S(.*\S)?$`
+	TaxID string `json:"taxID,omitempty"`
 }
 
 // PriceMeter has the prices of one kind of usage.

@@ -53,6 +53,8 @@ func TestPriceListsAreRefusedWhereTheyAreWrong(t *testing.T) {
 		"more than all":                    {`"10"}`, `"100.5"}`, "18: spec.discounts[0].percent: must be a number in quotes from \"0\" to \"100\", such as \"7.5\""},
 		"two kinds of discount":            {`percent: "10"`, `percent: "10", amount: "5"`, "18: spec.discounts[0]: either percent or amount is required: write two discounts to have both"},
 		"a discount of no day":             {`percent: "10"`, `percent: "10", from: 2026-13-01`, "18: spec.discounts[0].from: must be a day that the calendar has, such as 2026-01-31"},
+		"a seller of two lines":            {"  meters:", "  seller: {name: \"a\\nb\"}\n  meters:", "6: spec.seller.name: must be a text on one line, which neither begins nor ends with a space"},
+		"an empty number of a seller":      {"  meters:", "  seller: {name: a, taxID: \"\"}\n  meters:", "6: spec.seller.taxID: must be a text on one line, which neither begins nor ends with a space"},
 		"another name":                     {"name: standard", "name: other", `3: metadata.name is "other", but its file is "standard": give both the same name`},
 	} {
 		t.Run(name, func(t *testing.T) {

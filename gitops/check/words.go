@@ -51,6 +51,7 @@ var inWords = byPattern([][2]string{
 	{`^[0-9]{1,12}(\.[0-9]{1,12})?$`, "must be a number in quotes such as \"0.025\", not negative, with at most 12 digits before the point and 12 after it"},
 	{`^[a-z]([-a-z0-9./]*[a-z0-9])?$`, "must be the name of a meter, such as cpu.requested or storage/fast"},
 	{`^([0-9]{1,2}(\.[0-9]{1,12})?|100(\.0{1,12})?)$`, "must be a number in quotes from \"0\" to \"100\", such as \"7.5\""},
+	{`^\S(.*\S)?$`, "must be a text on one line, which neither begins nor ends with a space"},
 
 	// The mirror of a Registry.
 	{`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(:[1-9][0-9]{0,4})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`, "must be the host of a registry in lowercase, with a path if the mirror has one, such as mirror.example.com/dockerhub"},

@@ -41,7 +41,7 @@ func (i *Invoice) Credit(net string, credited *big.Rat) (*Invoice, error) {
 	}
 	after, total := new(big.Rat).Add(before, off), new(big.Rat).Set(off)
 	note := &Invoice{
-		Tenant: i.Tenant, Month: i.Month, Currency: i.Currency, PriceList: i.PriceList, Revision: i.Revision, Author: i.Author,
+		Tenant: i.Tenant, Month: i.Month, Currency: i.Currency, PriceList: i.PriceList, Revision: i.Revision, Author: i.Author, Seller: i.Seller.DeepCopy(),
 		Lines: []Line{}, Discounts: []Discount{}, Taxes: []Tax{}, Unpriced: []Unpriced{}, Gaps: []Gap{}, Apps: []AppShare{},
 	}
 	for _, tax := range i.Taxes {

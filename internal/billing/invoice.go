@@ -36,12 +36,16 @@ type Prices struct {
 // Invoice is what a tenant pays for a month. Amounts are texts with the digits of the currency, and prices are exact. Quantities are printed with at most 12
 // digits after the point; what is computed from them is computed from the exact ones.
 type Invoice struct {
-	Tenant    string     `json:"tenant"`
-	Month     string     `json:"month"`
-	Currency  string     `json:"currency"`
-	PriceList string     `json:"priceList"`
-	Revision  string     `json:"revision"`
-	Author    string     `json:"author"`
+	Tenant    string `json:"tenant"`
+	Month     string `json:"month"`
+	Currency  string `json:"currency"`
+	PriceList string `json:"priceList"`
+	Revision  string `json:"revision"`
+	Author    string `json:"author"`
+
+	// Seller is that of the price list; nil if it has none.
+	Seller *v1alpha1.PriceSeller `json:"seller,omitempty" doc:"Who sends the invoice. It is not there if the price list has none."`
+
 	Lines     []Line     `json:"lines" nullable:"false"`
 	Discounts []Discount `json:"discounts" nullable:"false"`
 	Net       string     `json:"net" doc:"The sum of lines and discounts."`
@@ -96,7 +100,7 @@ func Compute(from Input) (*Invoice, error) {
 		return nil, err
 	}
 	i := &Invoice{
-		Tenant: from.Tenant, Month: from.Month.String(), Currency: spec.Currency, PriceList: from.Prices.Name, Revision: from.Prices.Revision, Author: from.Prices.Author,
+		Tenant: from.Tenant, Month: from.Month.String(), Currency: spec.Currency, PriceList: from.Prices.Name, Revision: from.Prices.Revision, Author: from.Prices.Author, Seller: spec.Seller.DeepCopy(),
 		Lines: []Line{}, Discounts: []Discount{}, Taxes: []Tax{}, Unpriced: []Unpriced{}, Gaps: append([]Gap{}, from.Gaps...), Apps: []AppShare{},
 	}
 	meters := map[string]*v1alpha1.PriceMeter{}

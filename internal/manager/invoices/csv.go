@@ -21,6 +21,9 @@ func asCSV(is *Invoice) ([]byte, error) {
 	if is.Credits != 0 {
 		rows = append(rows, []string{"credits", strconv.FormatInt(is.Credits, 10)}, []string{"reason", is.Reason})
 	}
+	if seller := is.Seller; seller != nil {
+		rows = append(rows, []string{"seller", seller.Name}, []string{"seller address", seller.Address}, []string{"seller tax id", seller.TaxID})
+	}
 	for i := range is.Lines {
 		l := &is.Lines[i]
 		period, tier := strconv.Itoa(l.Period), strconv.Itoa(l.Tier)
