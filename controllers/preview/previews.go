@@ -1,5 +1,8 @@
-// Package preview decides which branches and pull requests of a tenant's repository have a preview now: it lists and fetches them, and leaves reading
-// their files to its caller.
+// Package preview lists and fetches branches and pull requests of a tenant's repository, and decides which have previews. The caller reads their files.
+//
+// It deletes nothing. If a pull request is closed or merged, or a branch is deleted, Read does not return its preview. The tree of the commit then
+// does not declare the Project and the Apps of the preview, so controllers/repository deletes them as it deletes what left a commit (collect in
+// collect.go). Result.Keep prevents that while it is not known whether the branch is gone.
 package preview
 
 import (
@@ -86,7 +89,7 @@ func (r *Result) Keep(o client.Object) bool {
 // Stays reports whether the preview of a project must stay as it was, because its branch could not be read or is not known.
 func (r *Result) Stays(of, name string) bool { return r.undecidedOf[of] || r.undecided[name] }
 
-// Read decides about the previews of a commit. If the branches cannot be listed, those that there were stay.
+// Read decides about the previews of a commit. If the branches cannot be listed, existing previews stay.
 func (p *Previews) Read(ctx context.Context, q Request) (*Result, error) {
 	r := &reading{Request: q, now: p.clock.Now(), Result: Result{undecided: map[string]bool{}, undecidedOf: map[string]bool{}}}
 	if q.Frozen {
@@ -135,7 +138,7 @@ func (r *reading) decideAll(answer Answer) {
 	}
 }
 
-// patterns returns the patterns of branches that have previews, and whether pull requests have.
+// patterns returns the patterns of branches that have previews, and whether pull requests have previews.
 func (r *reading) patterns() (patterns []string, ofPulls bool) {
 	for _, parent := range r.Parents {
 		switch {

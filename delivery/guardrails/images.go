@@ -30,7 +30,8 @@ var hubAliases = []string{"index.docker.io", "registry-1.docker.io", "registry.h
 // digested matches an image that is named by its digest.
 var digested = regexp.MustCompile(`@sha(256:[0-9a-f]{64}|512:[0-9a-f]{128})$`)
 
-// images: pods may run only images that the policy allows.
+// images refuses the images of a registry or repository that images.allow of a policy does not list or images.deny lists, images without a digest, and
+// pull policies. The function sources refuses registries and repositories of charts and artifacts.
 func images(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []found {
 	rule := rules.Images
 	if rule == nil {

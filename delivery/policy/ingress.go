@@ -17,29 +17,33 @@ import (
 // gatewayGroups are the groups of Gateways and routes.
 var gatewayGroups = []string{"gateway.networking.k8s.io", "gateway.networking.x-k8s.io"}
 
-// written are names of annotations, besides snippets, whose text becomes configuration of an Ingress controller: routes and filters of Skipper, mappings of Emissary,
-// conditions of HAProxy's own controller, and a port that HAProxy Ingress opens.
+// written are names of annotations, besides snippets, whose text becomes configuration of an Ingress controller: routes and filters of
+// Skipper, mappings of Emissary, conditions of HAProxy's own controller, and a port that HAProxy Ingress opens.
 var written = []string{"skipper-filter", "skipper-routes", "route-acl", "tcp-service-port"}
 
-// ledElsewhere are names of annotations with which an Ingress controller, which may reach the pods of every project, calls or serves what is
-// not the app's own: auth-url and mirror-target of ingress-nginx and HAProxy Ingress, the addresses of HAProxy's checks, group.name of the AWS Load Balancer Controller,
-// auth-uri and svc-namespace of APISIX, mirror-target-service of Higress, where the App Protect of NGINX sends its log.
+// ledElsewhere are names of annotations with which an Ingress controller, which may reach the pods of every project, calls or serves what
+// is not the app's own: auth-url and mirror-target of ingress-nginx and HAProxy Ingress, the addresses of HAProxy's checks, group.name of
+// the AWS Load Balancer Controller, auth-uri and svc-namespace of APISIX, mirror-target-service of Higress, where the App Protect of NGINX
+// sends its log.
 var ledElsewhere = []string{
 	"auth-url", "auth-uri", "mirror-target", "mirror-target-service", "group.name", "svc-namespace", "agent-check-addr", "health-check-addr", "app-protect-security-log-destination",
 }
 
-// naming are names of annotations with which an object serves host names that are not in its rules, or gets a certificate for one: of ingress-nginx, HAProxy Ingress and
-// its successors, Kong, cert-manager and Gardener. HostnameClaims are about rules, listeners and tls only.
+// naming are names of annotations with which an object serves host names that are not in its rules, or gets a certificate for one: of
+// ingress-nginx, HAProxy Ingress and its successors, Kong, cert-manager and Gardener. HostnameClaims are about rules, listeners and tls
+// only.
 var naming = []string{
 	"server-alias", "server-alias-regex", "host-alias", "host-alias-regex", "host-aliases", "redirect-from", "redirect-from-regex",
 	"common-name", "commonname", "alt-names", "ip-sans", "uri-sans", "email-sans", "dnsnames",
 }
 
-// referring are names of annotations, besides those that end with -secret and -configmap, with a value "<namespace>/<name>" of an object that the controller reads.
+// referring are names of annotations, besides those that end with -secret and -configmap, with a value "<namespace>/<name>" of an object
+// that the controller reads.
 var referring = []string{"custom-headers", "auth-proxy-set-headers", "server-ca", "server-crt", "policies", "app-protect-policy", "app-protect-security-log", "cr-backend"}
 
-// addressing are names of annotations with which a Service takes an address of load balancers, or shares the load balancer or the address of another Service: of MetalLB, Cilium, kube-vip,
-// AWS, Google, Azure, OpenStack, Alibaba, Tencent and Huawei. They have the place of spec.loadBalancerIP, which no app may have.
+// addressing are names of annotations with which a Service takes an address of load balancers, or shares the load balancer or the address
+// of another Service: of MetalLB, Cilium, kube-vip, AWS, Google, Azure, OpenStack, Alibaba, Tencent and Huawei. They have the place of
+// spec.loadBalancerIP, which no app may have.
 var addressing = []string{
 	"loadbalancerips", "allow-shared-ip", "lb-ipam-ips", "ips", "sharing-key", "lb-ipam-sharing-key", "aws-load-balancer-eip-allocations", "aws-load-balancer-private-ipv4-addresses",
 	"aws-load-balancer-ipv6-addresses", "load-balancer-ip-addresses", "azure-load-balancer-ipv4", "azure-load-balancer-ipv6", "azure-pip-name", "azure-pip-name-ipv6", "azure-pip-prefix-id",
@@ -50,9 +54,9 @@ var addressing = []string{
 // traefiks are names of annotations of Traefik with values "<namespace>-<name>@kubernetescrd".
 var traefiks = []string{"router.middlewares", "router.tls.options", "service.serverstransport"}
 
-// ingressAnnotation: the Ingress, Service, Gateway or route has an annotation that reaches beyond the app, and the tenant may not have it. Snippets are
-// text in the configuration of the Ingress controller, which serves all tenants (CVE-2021-25742). external-dns makes DNS records for any name. Controllers read some
-// annotations of Services, too, and cert-manager those of Gateways.
+// ingressAnnotation: the Ingress, Service, Gateway or route has an annotation that reaches beyond the app, and the tenant may not have it.
+// Snippets are text in the configuration of the Ingress controller, which serves all tenants (CVE-2021-25742). external-dns makes DNS
+// records for any name. Controllers read some annotations of Services, too, and cert-manager those of Gateways.
 func (b Bounds) ingressAnnotation(object *unstructured.Unstructured, namespace string) string {
 	kind := object.GroupVersionKind()
 	ingress := kind.Group == networkingv1.GroupName && kind.Kind == "Ingress"
@@ -65,8 +69,8 @@ func (b Bounds) ingressAnnotation(object *unstructured.Unstructured, namespace s
 	return cmp.Or(b.annotated(metadata["annotations"], namespace), b.annotated(infrastructure["annotations"], namespace))
 }
 
-// ingressPath: a path of the Ingress has a character with which Ingress controllers end a text of their configuration: Traefik writes paths in backquotes into the rule of a route, in which
-// hosts are, too, NGINX in quotes, and HAProxy before white space.
+// ingressPath: a path of the Ingress has a character with which Ingress controllers end a text of their configuration: Traefik writes paths
+// in backquotes into the rule of a route, in which hosts are, too, NGINX in quotes, and HAProxy before white space.
 func ingressPath(object *unstructured.Unstructured, _ string) string {
 	if kind := object.GroupVersionKind(); kind.Group != networkingv1.GroupName || kind.Kind != "Ingress" {
 		return ""
@@ -161,7 +165,8 @@ func servesOthers(name, value string) bool {
 	return slices.Contains(naming, name) || strings.HasPrefix(name, "conditions.") || strings.HasPrefix(name, "router.tls.domains.")
 }
 
-// namesDNS returns how an annotation of external-dns reaches beyond its app; "" if it does not. HostnameClaims are about hosts in objects, not in annotations.
+// namesDNS returns how an annotation of external-dns reaches beyond its app; "" if it does not. HostnameClaims are about hosts in objects,
+// not in annotations.
 func namesDNS(key string) string {
 	domain, name, _ := strings.Cut(strings.ToLower(key), "/")
 	switch {
@@ -198,7 +203,7 @@ func reachesBeyond(key, value, namespace string) string {
 	return ""
 }
 
-// otherNamespace returns which other namespace the value of an annotation names; "" for none. The value may be a list.
+// otherNamespace returns which other namespace the value of an annotation names, such as that of a Secret; "" for none. The value may be a list.
 func otherNamespace(name, value, namespace string) string {
 	refers := strings.HasSuffix(name, "-secret") || strings.HasSuffix(name, "-configmap") || slices.Contains(referring, name)
 	for _, part := range strings.Split(value, ",") {

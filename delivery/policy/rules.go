@@ -46,7 +46,7 @@ var (
 // reserved is the prefix of the names of objects that kubeop creates in a project's namespace, such as its deployer.
 const reserved = "kubeop-"
 
-// foreignNamespace: the object names a namespace that is not the app's.
+// foreignNamespace refuses an object in a namespace that is not the app's, such as a Secret of another namespace.
 func foreignNamespace(object *unstructured.Unstructured, namespace string) string {
 	named, _, err := unstructured.NestedString(object.Object, "metadata", "namespace")
 	if err != nil {
