@@ -46,8 +46,8 @@ func (w *warnings) of(try func() error) ([]string, error) {
 	return w.texts, err
 }
 
-// heard returns a client for a user, "" for an administrator, and the warnings of the API server to it.
-func heard(t *testing.T, config *rest.Config, user string) (client.Client, *warnings) {
+// clientWithWarnings returns a client for a user, "" for an administrator, and the warnings of the API server to it.
+func clientWithWarnings(t *testing.T, config *rest.Config, user string) (client.Client, *warnings) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -99,12 +99,12 @@ func actedIngress(host, class string) string {
 	return fmt.Sprintf(markedPlace, "networking.k8s.io/v1", "Ingress", "ingressClassName: "+class+", rules: [{host: "+host+"}]")
 }
 
-// TestAPolicyThatWarnsTellsWhoWrites, and lets the object in. Who writes what is allowed is told nothing.
-func TestAPolicyThatWarnsTellsWhoWrites(t *testing.T) {
+// TestAPolicyThatWarnsIsNamedToTheWriter, and lets the object in. What is allowed gets no warning.
+func TestAPolicyThatWarnsIsNamedToTheWriter(t *testing.T) {
 	n, _ := limited(t, "cautioned")
 	n.reserve(slices.Clone(actedHosts)...)
 	n.under(ofEveryFamily(v1alpha1.WarnAction))
-	jane, warned := heard(t, env.Config, "jane-of-"+n.name)
+	jane, warned := clientWithWarnings(t, env.Config, "jane-of-"+n.name)
 	create := func(text string) ([]string, error) {
 		return warned.of(func() error { return jane.Create(t.Context(), n.object(n.namespace(), text), client.DryRunAll) })
 	}
@@ -158,7 +158,7 @@ func creations(t *testing.T, log, namespace string) map[string]audited {
 	return all
 }
 
-// TestAPolicyThatAuditsWritesIntoTheAuditLog, lets the object in and tells nobody. Only this control plane writes an audit log: that of all tests would be
+// TestAPolicyThatAuditsWritesIntoTheAuditLog, lets the object in and sends no warning. Only this control plane writes an audit log: that of all tests would be
 // large.
 func TestAPolicyThatAuditsWritesIntoTheAuditLog(t *testing.T) {
 	t.Parallel()
@@ -166,7 +166,7 @@ func TestAPolicyThatAuditsWritesIntoTheAuditLog(t *testing.T) {
 	if _, err := plane.InstallChart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	admin, told := heard(t, plane.Config, "")
+	admin, warned := clientWithWarnings(t, plane.Config, "")
 	n := &team{operator: &operator{admin: admin}, t: t, name: "audited"}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.namespace(), Labels: map[string]string{
 		v1alpha1.TenantLabel: n.name, v1alpha1.GuardrailsLabel: v1alpha1.GuardrailsEnforced,
@@ -186,7 +186,7 @@ func TestAPolicyThatAuditsWritesIntoTheAuditLog(t *testing.T) {
 	create := func(text string) (audited, error) {
 		tries++
 		manager := fmt.Sprintf("try-%d", tries)
-		said, err := told.of(func() error {
+		said, err := warned.of(func() error {
 			return admin.Create(t.Context(), n.object(n.namespace(), text), client.DryRunAll, client.FieldOwner(manager))
 		})
 		if err != nil || len(said) > 0 {

@@ -42,7 +42,7 @@ func TestChartsSeeKindsThatAreDefinedLater(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	// The operator hears of the kind about a second later. Each upgrade reads what it knows by then.
+	// The operator learns about the kind about a second later. Each upgrade reads what it knows by then.
 	for i := range 8 {
 		greeting := fmt.Sprint("again-", i)
 		n.push(map[string]string{"projects/shop/apps/web/app.yaml": helmApp("values: {greeting: " + greeting + "}")["projects/shop/apps/web/app.yaml"]})

@@ -56,8 +56,8 @@ func (n *team) force(o client.Object) {
 	}
 }
 
-// tells waits for an event that contains all of want; its object may be gone.
-func (n *team) tells(reason string, want ...string) {
+// hasEvent waits for an event that contains all of want; its object may be gone.
+func (n *team) hasEvent(reason string, want ...string) {
 	n.t.Helper()
 	n.eventually(func() error {
 		list := &eventsv1.EventList{}
@@ -101,7 +101,7 @@ func TestABlockedAppRemovalCanBeForced(t *testing.T) {
 		n.waitsFor(app, "example.com/held")
 		n.force(app)
 		n.gone(app, config)
-		n.tells(v1alpha1.RemovalForcedReason, "example.com/held from ConfigMap/"+name)
+		n.hasEvent(v1alpha1.RemovalForcedReason, "example.com/held from ConfigMap/"+name)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestABlockedProjectRemovalCanBeForced(t *testing.T) {
 	}
 	n.force(shop)
 	n.gone(append(held, shop, namespace(n.namespace()))...)
-	n.tells(v1alpha1.RemovalForcedReason, "example.com/held from ConfigMap/x", "from Secret/x")
+	n.hasEvent(v1alpha1.RemovalForcedReason, "example.com/held from ConfigMap/x", "from Secret/x")
 }
 
 // TestABlockedTenantRemovalCanBeForced sets the annotation once, on the Tenant, for everything of it.
@@ -166,5 +166,5 @@ func TestABlockedPodDeletionCanBeForced(t *testing.T) {
 	n.leave("shop")
 	n.waitsFor(n.project("shop"), "waits for what would hold the deletion of namespace kubeop-endless-shop: Pod/x, which may take until ")
 	n.gone(pod, n.project("shop"), namespace(n.namespace()))
-	n.tells(v1alpha1.RemovalForcedReason, "pods were deleted without waiting for them, as shop was deleted more than 30s ago: x")
+	n.hasEvent(v1alpha1.RemovalForcedReason, "pods were deleted without waiting for them, as shop was deleted more than 30s ago: x")
 }

@@ -25,8 +25,8 @@ func servesHost() map[string]string {
 	}
 }
 
-// TestHostsOfTheGatewayAPIAreOfOneTenant: the hosts of routes and of listeners of an app are claimed. Another tenant's app with the same host is refused, and so is its deployer by the
-// API server. The hosts are free when the app is gone.
+// TestHostsOfTheGatewayAPIAreOfOneTenant: the hosts of routes and of listeners of an app are claimed. Another tenant's app with the same
+// host is refused, and so is its deployer by the API server. The hosts are free when the app is gone.
 func TestHostsOfTheGatewayAPIAreOfOneTenant(t *testing.T) {
 	t.Parallel()
 	one, two := teamOf(t, "gateone"), teamOf(t, "gatetwo")

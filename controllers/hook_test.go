@@ -50,16 +50,16 @@ func TestAMissingHookSecretIsReported(t *testing.T) {
 // Meanwhile a repository whose hook was called is not polled.
 func TestPushesWithoutAHookAreFoundWithinAMinute(t *testing.T) {
 	t.Parallel()
-	heard := teamOf(t, "heard")
-	heard.push(shopFiles("shop", "web"))
-	heard.ready(heard.app("shop", "web"))
-	heard.push(shopFiles("shop", "web", "api")) // The Repository did not exist yet when the hook reported the first push.
-	heard.ready(heard.app("shop", "api"))
-	time.Sleep(time.Until(heard.started.Add(2*time.Minute + 20*time.Second))) // Each repository is polled once more a minute after a start.
-	heard.repo.Vanish()
+	called := teamOf(t, "called")
+	called.push(shopFiles("shop", "web"))
+	called.ready(called.app("shop", "web"))
+	called.push(shopFiles("shop", "web", "api")) // The Repository did not exist yet when the hook reported the first push.
+	called.ready(called.app("shop", "api"))
+	time.Sleep(time.Until(called.started.Add(2*time.Minute + 20*time.Second))) // Each repository is polled once more a minute after a start.
+	called.repo.Vanish()
 	vanished := time.Now()
 
-	empty, later := heard.withoutHook("emptyone"), heard.withoutHook("laterone")
+	empty, later := called.withoutHook("emptyone"), called.withoutHook("laterone")
 	later.repo.Vanish()
 	for _, n := range []*team{empty, later} {
 		n.until(n.repository(), v1alpha1.FetchedCondition, metav1.ConditionFalse, v1alpha1.SourceNotFoundReason)
@@ -79,12 +79,12 @@ func TestPushesWithoutAHookAreFoundWithinAMinute(t *testing.T) {
 	}
 
 	time.Sleep(time.Until(vanished.Add(65 * time.Second)))
-	repository := heard.repository()
-	if err := heard.admin.Get(t.Context(), client.ObjectKeyFromObject(repository), repository); err != nil {
+	repository := called.repository()
+	if err := called.admin.Get(t.Context(), client.ObjectKeyFromObject(repository), repository); err != nil {
 		t.Fatal(err)
 	}
 	if !conditions.IsTrue(repository, v1alpha1.FetchedCondition) || repository.Annotations[v1alpha1.HookCalledAnnotation] == "" || repository.Spec.Interval.Duration != 0 {
-		t.Errorf("after a call of its hook the repository is polled as before: %s", heard.state())
+		t.Errorf("after a call of its hook the repository is polled as before: %s", called.state())
 	}
 }
 

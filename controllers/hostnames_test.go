@@ -165,7 +165,7 @@ func TestTwoTenantsRaceForHosts(t *testing.T) {
 			loser, winner = one, two
 		}
 		want := "Ingress/" + app + " has the host " + name + ", which another tenant has; choose another one in Git, or ask an administrator of the cluster, " +
-			"to whom kubectl get hostnameclaims shows whose it is"
+			"to whom kubectl get hostnameclaims shows which tenant has it"
 		if got := conditions.GetMessage(n[loser], v1alpha1.AllowedCondition); got != want {
 			t.Errorf("the loser reads %q, want %q", got, want)
 		}

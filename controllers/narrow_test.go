@@ -95,7 +95,7 @@ func TestTheAPIServerJudgesNetworkPolicies(t *testing.T) {
 	n.passes(create(n.admin, "kubeop-x", refused))
 	n.denied(create(bot, "kubeop-x", closed), "PlatformObject: NetworkPolicy/kubeop-x")
 	n.changesOfNetworkPoliciesAreJudged(bot, x, refused)
-	// One after the other: of several denials, the API server tells any.
+	// One after the other: of several denials, the API server reports any one.
 	n.under(v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "kinds"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{
 		Kinds: &v1alpha1.KindRules{Deny: []string{"NetworkPolicy.networking.k8s.io"}},
 	}}})

@@ -175,7 +175,7 @@ func serviceIn(namespace, name string) *corev1.Service {
 }
 
 // TestPoliciesLimitContainersAndClaims: one write of the LimitRange of each project under a policy, by which the API server fills in what a container
-// does not say, and refuses what is too large. An app is told.
+// does not say, and refuses what is too large. The App reports it.
 func TestPoliciesLimitContainersAndClaims(t *testing.T) {
 	t.Parallel()
 	n, other := teamOf(t, "small"), teamOf(t, "unlimited")

@@ -73,10 +73,10 @@ func TestAPushIsDelivered(t *testing.T) {
 }
 
 func TestManualEditsAreCorrected(t *testing.T) {
-	n := newTeam(t, "hands")
+	n := newTeam(t, "manual")
 	n.push(shopFiles("shop", "web"))
 	n.ready(n.app("shop", "web"))
-	namespace := v1alpha1.ProjectNamespace("hands", "shop")
+	namespace := v1alpha1.ProjectNamespace("manual", "shop")
 
 	edits := map[string]struct {
 		object client.Object

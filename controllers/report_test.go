@@ -122,8 +122,8 @@ func (g *gitHost) of(revision string) []string {
 	return slices.Clone(g.statuses[hash])
 }
 
-// told waits until the Git host was told exactly these statuses of a commit, of which want has the beginnings.
-func (n *team) told(g *gitHost, revision string, want ...string) {
+// gotStatuses waits until the Git host got exactly these statuses of a commit, of which want has the beginnings.
+func (n *team) gotStatuses(g *gitHost, revision string, want ...string) {
 	n.t.Helper()
 	n.eventually(func() error {
 		if got := g.of(revision); !slices.EqualFunc(got, want, strings.HasPrefix) {
@@ -133,8 +133,8 @@ func (n *team) told(g *gitHost, revision string, want ...string) {
 	})
 }
 
-// toldLast waits until the Git host was told this of a commit, whatever it was told before.
-func (n *team) toldLast(g *gitHost, revision, want string) {
+// gotLastStatus waits until this is the last status of a commit that the Git host got.
+func (n *team) gotLastStatus(g *gitHost, revision, want string) {
 	n.t.Helper()
 	n.eventually(func() error {
 		if got := g.of(revision); len(got) == 0 || !strings.HasPrefix(got[len(got)-1], want) {
@@ -154,15 +154,15 @@ func TestACommitStatusIsSentOnceForEachChange(t *testing.T) {
 	})
 	first := n.push(shopFiles("shop", "web", "api"))
 	n.ready(n.app("shop", "web"), n.app("shop", "api"))
-	n.told(g, first, "pending: ", "success: applied: 2 apps are healthy")
+	n.gotStatuses(g, first, "pending: ", "success: applied: 2 apps are healthy")
 
 	broken := n.push(map[string]string{"projects/shop/apps/web/app.yaml": "spec: {type: Nonsense}"})
 	n.synced(broken, metav1.ConditionFalse)
-	n.told(g, broken, "failure: projects/shop/apps/web/app.yaml:1:")
+	n.gotStatuses(g, broken, "failure: projects/shop/apps/web/app.yaml:1:")
 
 	fixed := n.push(shopFiles("shop", "web"))
 	n.ready(n.repository())
-	n.toldLast(g, fixed, "success: applied")
+	n.gotLastStatus(g, fixed, "success: applied")
 	repository := n.repository()
 	n.eventually(func() error {
 		err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(repository), repository)
@@ -181,10 +181,10 @@ func TestACommitStatusIsSentOnceForEachChange(t *testing.T) {
 	}
 }
 
-// TestAReceiverIsToldOfAFailureOnceAndOfItsEnd, and of deliveries.
-func TestAReceiverIsToldOfAFailureOnceAndOfItsEnd(t *testing.T) {
+// TestAReceiverGetsAFailureOnceAndItsEnd, and deliveries.
+func TestAReceiverGetsAFailureOnceAndItsEnd(t *testing.T) {
 	n := newTeam(t, "notified")
-	heard := make(chan string, 100)
+	received := make(chan string, 100)
 	refuses := &atomic.Bool{}
 	refuses.Store(true)
 	chat := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -195,14 +195,14 @@ func TestAReceiverIsToldOfAFailureOnceAndOfItsEnd(t *testing.T) {
 		case refuses.Load():
 			w.WriteHeader(http.StatusForbidden)
 		default:
-			heard <- string(body)
+			received <- string(body)
 		}
 	}))
 	t.Cleanup(chat.Close)
-	hears := func(want string) {
+	receives := func(want string) {
 		t.Helper()
 		select {
-		case got := <-heard:
+		case got := <-received:
 			if !strings.Contains(got, want) {
 				t.Errorf("the chat got %s, want %q in it", got, want)
 			}
@@ -223,13 +223,13 @@ func TestAReceiverIsToldOfAFailureOnceAndOfItsEnd(t *testing.T) {
 		t.Errorf("the message is %q", message)
 	}
 	refuses.Store(false)
-	hears("notified/shop/web: Delivered")
+	receives("notified/shop/web: Delivered")
 	n.eventually(func() error { return n.has(v1alpha1.NotificationFailedCondition, tenant) })
 
 	n.push(map[string]string{"projects/shop/apps/web/app.yaml": "spec: {type: Nonsense}"})
-	hears("notified: InvalidTree: projects/shop/apps/web/app.yaml:1:")
+	receives("notified: InvalidTree: projects/shop/apps/web/app.yaml:1:")
 	n.push(shopFiles("shop", "web"))
-	hears("notified: Recovered: ")
+	receives("notified: Recovered: ")
 }
 
 // TestARefusedCommitStatusIsReported, and does not hold up what is delivered. A corrected Secret is used at once.
@@ -265,7 +265,7 @@ func TestARefusedCommitStatusIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	n.toldLast(g, pushed, "success: applied: 1 app is healthy")
+	n.gotLastStatus(g, pushed, "success: applied: 1 app is healthy")
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("the corrected Secret was used after %s", took)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// TestWithoutTheOperatorsOwnChecksTheAPIServerRefuses pushes an app for each guard, of a tenant whose apps the operator does not judge. The API server refuses
-// each object, and the App says what the guard says.
+// TestWithoutTheOperatorsOwnChecksTheAPIServerRefuses pushes an app for each guard, of a tenant whose apps the operator does not judge. The
+// API server refuses each object, and the App says what the guard says.
 func TestWithoutTheOperatorsOwnChecksTheAPIServerRefuses(t *testing.T) {
 	n := newTeam(t, "unjudged")
 	files := shopFiles("shop", "web")
@@ -89,7 +89,8 @@ var notByApps = map[string]string{
 	"Stopped": "it is about what Kubernetes' controllers make", "HomeFinalizer": "no app is in the home of a tenant", "JobByHand": "it is about people", "KubeconfigSecret": "it is about the manager",
 }
 
-// TestEveryGuardIsTriedWithoutTheOperatorsOwnChecks: among the objects of the test above is at least one for each rule for all tenants and each field of a Policy.
+// TestEveryGuardIsTriedWithoutTheOperatorsOwnChecks: among the objects of the test above is at least one for each rule for all tenants and
+// each field of a Policy.
 func TestEveryGuardIsTriedWithoutTheOperatorsOwnChecks(t *testing.T) {
 	cases := refusedByServer("x")
 	tried := func(is func(refusedObject) bool) bool {
@@ -131,8 +132,8 @@ func tenantsPolicies(t *testing.T) map[string]string {
 	return all
 }
 
-// fieldsOfPolicies are the fields of a Policy that objects can break: of its rules, such as "images.allow", and its settings, such as "quota". The API server does not judge sources,
-// egress is about connections, and the others refuse nothing.
+// fieldsOfPolicies are the fields of a Policy that objects can break: of its rules, such as "images.allow", and its settings, such as
+// "quota". The API server does not judge sources, egress is about connections, and the others refuse nothing.
 func fieldsOfPolicies() (all []string) {
 	name := func(f reflect.StructField) string {
 		named, _, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -14,8 +14,8 @@ import (
 // onNewestOnly are tests that use policies and say nothing about older API servers.
 var onNewestOnly = map[string]string{"TestAdmissionTakesLittleTime": "make bench-admission runs it"}
 
-// TestTestsOfPoliciesRunOnOlderKubernetes: the names of all tests that wait for the refusal of a policy, or put a tenant under policies, match GUARD_TESTS of the Makefile, with which
-// make versions chooses tests.
+// TestTestsOfPoliciesRunOnOlderKubernetes: the names of all tests that wait for the refusal of a policy, or put a tenant under policies,
+// match GUARD_TESTS of the Makefile, with which make versions chooses tests.
 func TestTestsOfPoliciesRunOnOlderKubernetes(t *testing.T) {
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTheTableOfAttacksHasTheAttacksOfTheTest: make attack writes the table only if it is told to, and takes hours.
+// TestTheTableOfAttacksHasTheAttacksOfTheTest: make attack writes the table only with a flag, and takes hours.
 func TestTheTableOfAttacksHasTheAttacksOfTheTest(t *testing.T) {
 	text, err := os.ReadFile("attacks.md")
 	if err != nil {

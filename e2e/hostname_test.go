@@ -42,7 +42,7 @@ func (n *team) serves(ctx context.Context, name string) (bool, string, error) {
 	return false, said, nil
 }
 
-// TestTwoTenantsRaceForAHostName: of two tenants that push a name at the same time one gets it. The other is told so, without the tenant's name, and gets it
+// TestTwoTenantsRaceForAHostName: of two tenants that push a name at the same time one gets it. The other gets a message without the tenant's name, and gets the host name
 // as soon as it is given up.
 func TestTwoTenantsRaceForAHostName(t *testing.T) {
 	const name = "www.race.example"
@@ -56,7 +56,7 @@ func TestTwoTenantsRaceForAHostName(t *testing.T) {
 	both.Wait()
 	must(t, errors.Join(failed...))
 	var winner, loser *team
-	until(t, "one serves it and the other is told", func(ctx context.Context) error {
+	until(t, "one serves it and the other reports it", func(ctx context.Context) error {
 		winner, loser = nil, nil
 		for i, n := range teams {
 			has, said, err := n.serves(ctx, name)
@@ -69,7 +69,7 @@ func TestTwoTenantsRaceForAHostName(t *testing.T) {
 				winner = n
 			case strings.Contains(said, "which another tenant has"):
 				if loser = n; strings.Contains(said, teams[1-i].name) {
-					t.Errorf("the app of %s tells whose the name is: %s", n.name, said)
+					t.Errorf("the app of %s reveals which tenant has the name: %s", n.name, said)
 				}
 			}
 		}

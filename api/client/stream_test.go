@@ -94,7 +94,7 @@ func TestAStreamEndsAsTheManagerSays(t *testing.T) {
 	}
 }
 
-// TestAStreamThatIsCutSaysSo, or that is silent, or that no manager writes. What came before is told.
+// TestAStreamThatIsCutSaysSo, and one that is silent, or that no manager writes. The caller gets what came before.
 func TestAStreamThatIsCutSaysSo(t *testing.T) {
 	const begin = "event: put\ndata: {\"name\":\ndata: \"web\"}\nid: a.1\n\n: \n\n"
 	for name, tc := range map[string]struct {

@@ -97,15 +97,15 @@ func testManagerFollows(t *testing.T, w *world, url, token string) {
 	}
 	before := app.Status.DeepCopy()
 	for i := range 20 { // The command may not have begun to follow.
-		change(metav1.ConditionFalse, fmt.Sprintf("told for the time %d", i))
+		change(metav1.ConditionFalse, fmt.Sprintf("report number %d", i))
 		time.Sleep(100 * time.Millisecond)
 	}
 	time.Sleep(time.Second)
 	cancel()
-	if said := <-ended; !strings.HasPrefix(said, "0 ") || strings.Count(said, "told for the time") < 5 || strings.Count(said, "NAME") != 1 || !strings.Contains(said, "told for the time 19") {
+	if said := <-ended; !strings.HasPrefix(said, "0 ") || strings.Count(said, "report number") < 5 || strings.Count(said, "NAME") != 1 || !strings.Contains(said, "report number 19") {
 		t.Errorf("it prints %s", said)
 	}
-	if out, complaint, code := runWith(t.Context(), "", "wait", "acme/shop/web", "--server", url, "--timeout", "1s"); code != exit.NotReady || !strings.Contains(complaint, "told for the time 19") {
+	if out, complaint, code := runWith(t.Context(), "", "wait", "acme/shop/web", "--server", url, "--timeout", "1s"); code != exit.NotReady || !strings.Contains(complaint, "report number 19") {
 		t.Errorf("waiting: %d %s%s", code, out, complaint)
 	}
 	waited := make(chan string, 1)

@@ -157,7 +157,7 @@ func restoreFile(cmd *cobra.Command, c *config.Manager, from io.Reader, setAside
 	return err
 }
 
-// restoreInto returns what to tell once the database is in its place.
+// restoreInto returns the text to print once the database is in its place.
 func restoreInto(ctx context.Context, db *database.DB, from io.Reader) (string, error) {
 	header, rows, err := backup.Restore(ctx, db, from, sqlstore.Migrations())
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 // manage runs a command with an input, and returns what it wrote.
 func manage(t *testing.T, input string, arguments ...string) (out string, err error) {
 	t.Helper()
-	out, _, err = manageAndTell(t, input, arguments...)
+	out, _, err = manageWithMessages(t, input, arguments...)
 	return out, err
 }
 
-// manageAndTell also returns what the command told people.
-func manageAndTell(t *testing.T, input string, arguments ...string) (out, told string, err error) {
+// manageWithMessages also returns what the command printed for people.
+func manageWithMessages(t *testing.T, input string, arguments ...string) (out, printed string, err error) {
 	t.Helper()
 	var written, messages bytes.Buffer
 	cmd := command()
@@ -83,9 +83,9 @@ func TestAStoreMovesToPostgreSQLAndBack(t *testing.T) {
 	if _, err := manage(t, text[:len(text)-1], "restore", "-", "--set-aside"); err == nil {
 		t.Error("a backup that is cut off is restored")
 	}
-	_, told, err := manageAndTell(t, text, "restore", "-", "--set-aside")
-	if err != nil || !strings.Contains(told, "Restored ") || !strings.Contains(told, filepath.Join(dir, "manager.db.")) {
-		t.Fatalf("%v: it told %q", err, told)
+	_, printed, err := manageWithMessages(t, text, "restore", "-", "--set-aside")
+	if err != nil || !strings.Contains(printed, "Restored ") || !strings.Contains(printed, filepath.Join(dir, "manager.db.")) {
+		t.Fatalf("%v: it printed %q", err, printed)
 	}
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) != 2 {
@@ -100,8 +100,8 @@ func TestAStoreMovesToPostgreSQLAndBack(t *testing.T) {
 	}
 }
 
-// TestARestoreThatFailsDoesNotTellOfASuccess: what the backup has is in a new file then, which cannot get its name.
-func TestARestoreThatFailsDoesNotTellOfASuccess(t *testing.T) {
+// TestARestoreThatFailsReportsNoSuccess: what the backup has is in a new file then, which cannot get its name.
+func TestARestoreThatFailsReportsNoSuccess(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("DATA_DIR", dir)
 	path := filepath.Join(dir, "manager.db")
@@ -119,19 +119,19 @@ func TestARestoreThatFailsDoesNotTellOfASuccess(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	var told bytes.Buffer
+	var printed bytes.Buffer
 	cmd := command()
 	cmd.SetIn(&startsManager{text: strings.NewReader(text), start: func() {
 		if s, err = sqlite.Open(t.Context(), path); err != nil {
 			t.Error(err)
 		}
 	}})
-	cmd.SetErr(&told)
+	cmd.SetErr(&printed)
 	cmd.SetArgs([]string{"restore", "-"})
 	err = cmd.ExecuteContext(t.Context())
 	defer s.Close()
-	if err == nil || !strings.Contains(err.Error(), "a manager uses the store") || strings.Contains(told.String(), "Restored ") {
-		t.Errorf("restore returned %v, and told %q", err, told.String())
+	if err == nil || !strings.Contains(err.Error(), "a manager uses the store") || strings.Contains(printed.String(), "Restored ") {
+		t.Errorf("restore returned %v, and printed %q", err, printed.String())
 	}
 }
 

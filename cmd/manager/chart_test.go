@@ -146,8 +146,8 @@ func TestTheChartLetsTheManagerReadNamedSecretsOnly(t *testing.T) {
 	}
 }
 
-// TestTheChartLetsTheManagerReadLogsOnlyIfItIsTold: RBAC cannot leave out the pods of others.
-func TestTheChartLetsTheManagerReadLogsOnlyIfItIsTold(t *testing.T) {
+// TestTheChartLetsTheManagerReadLogsOnlyIfAValueSaysSo: RBAC cannot leave out the pods of others.
+func TestTheChartLetsTheManagerReadLogsOnlyIfAValueSaysSo(t *testing.T) {
 	rules := decode[rbacv1.ClusterRole](t, render(t, "manager: {enabled: true, plainHTTP: true, logs: {enabled: true}}"), "ClusterRole").Rules
 	want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}, {APIGroups: []string{""}, Resources: []string{"pods/log"}, Verbs: []string{"get"}}}
 	if diff := gocmp.Diff(want, rules[len(rules)-2:]); diff != "" {
@@ -186,8 +186,8 @@ func TestTheChartLetsTheManagerSendToWebhooks(t *testing.T) {
 	}
 }
 
-// TestTheChartLetsTheManagerMeasureOnlyIfItIsTold, and the manager measures under the name that the chart sets.
-func TestTheChartLetsTheManagerMeasureOnlyIfItIsTold(t *testing.T) {
+// TestTheChartLetsTheManagerMeasureOnlyIfAValueSaysSo, and the manager measures under the name that the chart sets.
+func TestTheChartLetsTheManagerMeasureOnlyIfAValueSaysSo(t *testing.T) {
 	rendered := render(t, "manager: {enabled: true, plainHTTP: true, usage: {enabled: true, cluster: east}}")
 	rules := decode[rbacv1.ClusterRole](t, rendered, "ClusterRole").Rules
 	want := []rbacv1.PolicyRule{

@@ -214,8 +214,8 @@ func TestAWrongConfigurationIsNamed(t *testing.T) {
 	}
 }
 
-// TestAnAddressThatIsNoneOpensNoRepository: the SSRF guard would be another one than the configuration says.
-func TestAnAddressThatIsNoneOpensNoRepository(t *testing.T) {
+// TestAnInvalidAllowedAddressOpensNoRepository: the SSRF guard would be another one than the configuration says.
+func TestAnInvalidAllowedAddressOpensNoRepository(t *testing.T) {
 	got, err := openRepositories(&config.Manager{AllowedAddresses: []string{"everywhere"}}, &rest.Config{}, nil)
 	if got != nil || err == nil || !strings.HasPrefix(err.Error(), "ALLOWED_ADDRESSES") {
 		t.Errorf("got %v, %v", got, err)

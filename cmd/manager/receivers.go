@@ -16,14 +16,16 @@ import (
 // maxAnswerHeaders is how many bytes of the headers of an answer of a webhook are read.
 const maxAnswerHeaders = 16 << 10
 
-// receivers is the way to webhooks. Tenants write their URLs, so it goes through the SSRF guard: to public addresses, and to those that a setting allows.
+// receivers is the way to webhooks. Tenants write their URLs, so it goes through the SSRF guard: to public addresses, and to those that a
+// setting allows.
 type receivers struct {
 	network   *transport.Network
 	through   *http.Transport
 	plainHTTP bool
 }
 
-// newReceivers returns the way to public addresses and those that are allowed. own are the hosts, by name or address, of services that no webhook may lead to otherwise: the API server.
+// newReceivers returns the way to public addresses and those that are allowed. own are the hosts, by name or address, of services that no
+// webhook may lead to otherwise: the API server.
 func newReceivers(allowed []netip.Prefix, own []string, plainHTTP bool) *receivers {
 	network := &transport.Network{Allowed: allowed, Own: own, Private: true}
 	return &receivers{network: network, through: network.HTTP(maxAnswerHeaders), plainHTTP: plainHTTP}
@@ -38,7 +40,7 @@ func (r *receivers) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, explain(err)
 }
 
-// Check says why nothing is sent to a URL, by an outbox.RefusedError, which does not tell what addresses a host has.
+// Check says why nothing is sent to a URL, by an outbox.RefusedError, which does not reveal the addresses of a host.
 func (r *receivers) Check(ctx context.Context, u *url.URL) error {
 	if err := r.checkScheme(u); err != nil {
 		return err
@@ -56,7 +58,8 @@ func (r *receivers) checkScheme(u *url.URL) error {
 	return &outbox.RefusedError{Why: "The URL is not https."}
 }
 
-// explain says that a host cannot be reached, and neither by which address nor whether there is one: otherwise tenants would find out which names the cluster's own DNS resolves.
+// explain says that a host cannot be reached, and neither by which address nor whether there is one: otherwise tenants would find out which
+// names the cluster's own DNS resolves.
 func explain(err error) error {
 	var name *net.DNSError
 	if errors.Is(err, failure.ErrInvalid) || errors.As(err, &name) {

@@ -77,6 +77,6 @@ func TestASettingAllowsAddressesAndPlainHTTP(t *testing.T) {
 	if answer, err := client.Get("http://127.0.0.1:1/"); err == nil {
 		answer.Body.Close()
 	} else if !errors.As(err, &op) {
-		t.Errorf("an error of the connection is told as %v", err)
+		t.Errorf("an error of the connection is reported as %v", err)
 	}
 }

@@ -170,8 +170,8 @@ func (p *process) stop(t *testing.T, signal os.Signal) {
 	}
 }
 
-// TestTheProgramServesUntilItIsToldToStop runs it as its Pod does, beside an API server that does not answer.
-func TestTheProgramServesUntilItIsToldToStop(t *testing.T) {
+// TestTheProgramServesUntilItGetsASignal runs it as its Pod does, beside an API server that does not answer.
+func TestTheProgramServesUntilItGetsASignal(t *testing.T) {
 	p := startProcess(t, &rest.Config{Host: "http://127.0.0.1:1"})
 	served := map[string]string{"api": "/version", "health": "/healthz"}
 	for server, path := range served {

@@ -185,8 +185,8 @@ func openRepositories(c *config.Manager, cluster *rest.Config, objects *live.Clu
 	return repositories.New(objects.Reader(), secrets, c.Namespace, openGit(dir, &transport.Network{Allowed: allowed})), nil
 }
 
-// The bounds of what is fetched of repositories, in bytes: of one tenant, which is also how much one pack may inflate to, and of all. They hold files of kubeop, so they are small, and
-// packs are read in this process. The chart's folder for them is larger.
+// The bounds of what is fetched of repositories, in bytes: of one tenant, which is also how much one pack may inflate to, and of all. They
+// hold files of kubeop, so they are small, and packs are read in this process. The chart's folder for them is larger.
 const (
 	maxFetched    = 256 << 20
 	maxAllFetched = 768 << 20
@@ -203,8 +203,8 @@ func openGit(dir string, network *transport.Network) *git.Store {
 	return store
 }
 
-// forLogs returns the configuration of the client that reads logs. A stream of HTTP/2 takes up to 4 MiB before anybody reads it, and there are up to fifty for one
-// caller. The kubelets and the API server answer only so many reads of logs a second.
+// forLogs returns the configuration of the client that reads logs. A stream of HTTP/2 takes up to 4 MiB before anybody reads it, and there
+// are up to fifty for one caller. The kubelets and the API server answer only so many reads of logs a second.
 func forLogs(cluster *rest.Config) *rest.Config {
 	of := rest.CopyConfig(cluster)
 	of.NextProtos = []string{"http/1.1"}

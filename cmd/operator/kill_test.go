@@ -58,8 +58,9 @@ data: {round: "%d"}
 	app = "apiVersion: paas.kubeop.io/v1alpha1\nkind: App\nmetadata: {name: %s}\nspec: %s\n"
 )
 
-// TestAKilledOperatorLeavesExactlyTheObjectsOfTheLastCommit kills the operator at random times while it delivers a Helm app and a Raw app of many objects each, and pushes another commit
-// before it restarts. Then exactly the objects of that commit exist, and nothing was installed twice.
+// TestAKilledOperatorLeavesExactlyTheObjectsOfTheLastCommit kills the operator at random times while it delivers a Helm app and a Raw app
+// of many objects each, and pushes another commit before it restarts. Then exactly the objects of that commit exist, and nothing was
+// installed twice.
 func TestAKilledOperatorLeavesExactlyTheObjectsOfTheLastCommit(t *testing.T) {
 	k := newKilled(t, "killed")
 	k.repo.Push(map[string]string{"kubeop.yaml": "layout: v1\n", "projects/shop/project.yaml": projectFile})

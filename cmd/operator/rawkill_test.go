@@ -23,8 +23,9 @@ const (
 	rawApps, lasting, passing = 4, 12, 12
 )
 
-// TestAnOperatorKilledWhileItAppliesOrPrunesLosesNoObject kills the operator while it applies and prunes Raw apps, and pushes another commit before each restart. Whenever it finishes its
-// work, the cluster and the inventories contain exactly the objects of the last commit.
+// TestAnOperatorKilledWhileItAppliesOrPrunesLosesNoObject kills the operator while it applies and prunes Raw apps, and pushes another
+// commit before each restart. Whenever it finishes its work, the cluster and the inventories contain exactly the objects of the last
+// commit.
 func TestAnOperatorKilledWhileItAppliesOrPrunesLosesNoObject(t *testing.T) {
 	k := newKilled(t, "rawkilled")
 	k.repo.Push(map[string]string{"kubeop.yaml": "layout: v1\n", "projects/shop/project.yaml": projectFile})

@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Later reconciles the objects that of returns for a changed object, after a pause that collects its other changes.
-func Later(pause time.Duration, of func(context.Context, client.Object) []types.NamespacedName) handler.Funcs {
+// Later reconciles the objects that affected returns for a changed object, after a pause that collects its other changes.
+func Later(pause time.Duration, affected func(context.Context, client.Object) []types.NamespacedName) handler.Funcs {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wake := func(ctx context.Context, o client.Object, q queue) {
-		for _, key := range of(ctx, o) {
+		for _, key := range affected(ctx, o) {
 			q.AddAfter(reconcile.Request{NamespacedName: key}, pause)
 		}
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/kubeop/kubeop/gitops/plan"
 )
 
-// CountUsers adds, to each loss of a Registry, how many projects have its credentials, and to each loss of a Policy, how many tenants are under it after the commit. A tenant whose file has a problem is under the
-// policies that it has in the cluster. now returns what the commit declares, nil for nothing. direct reads the tenants without a cache, because the commit may have changed them just now.
+// CountUsers adds, to each loss of a Registry, how many projects have its credentials, and to each loss of a Policy, how many tenants are
+// under it after the commit. A tenant whose file has a problem is under the policies that it has in the cluster. now returns what the
+// commit declares, nil for nothing. direct reads the tenants without a cache, because the commit may have changed them just now.
 func CountUsers(ctx context.Context, direct client.Reader, losses []plan.Loss, lost map[identity.Ref]client.Object, now func(identity.Ref) client.Object) error {
 	for i := range losses {
 		if registry, is := lost[losses[i].Ref].(*v1alpha1.Registry); is {

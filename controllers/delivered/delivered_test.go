@@ -163,8 +163,8 @@ func TestTheEventSaysWhatWasDeliveredAndWhatWasNot(t *testing.T) {
 	p.want("Delivered 22222222 by Ann within 1m12s: 1 of 4 apps: broken; not delivered: paused (suspended), refused (NotAllowed), stopped (suspended)")
 }
 
-// TestAFailureOfTheSpecBeforeIsNotOneOfTheCommit: the app has not read the commit yet, so the event waits for it.
-func TestAFailureOfTheSpecBeforeIsNotOneOfTheCommit(t *testing.T) {
+// TestAFailureOfTheLastSpecDoesNotCountForTheCommit: the app has not read the commit yet, so the event waits for it.
+func TestAFailureOfTheLastSpecDoesNotCountForTheCommit(t *testing.T) {
 	p := newProject(t, "api", "late")
 	p.apps["late"].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "Unhealthy"}}
 	p.declare("api", two)

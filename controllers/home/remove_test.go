@@ -269,7 +269,7 @@ func TestPodsAreEndedOnlyAfterTheGrace(t *testing.T) {
 	}
 }
 
-func TestATenantIsNamedAsSuch(t *testing.T) {
+func TestTheReasonOfARetainedNamespaceNamesTheTenant(t *testing.T) {
 	b := newFixture(t, shop(), closed(), dataClaim("data"))
 	b.Of = &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", DeletionTimestamp: &metav1.Time{Time: deletedAt}}}
 	if got := b.remove(b.removal()); got != "done" {

@@ -227,7 +227,7 @@ func (h host) left(why string, claim *v1alpha1.HostnameClaim) error {
 }
 
 func (h host) ofAnother(why string) error {
-	return h.refused(why, "choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows whose it is")
+	return h.refused(why, "choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows which tenant has it")
 }
 
 // abandoned reports whether the project and the namespace of a claim that kubeop made are gone.

@@ -207,7 +207,7 @@ func owning(name string, created int64, domain string) *v1alpha1.Tenant {
 }
 
 func TestHostsOfOthersAreRefused(t *testing.T) {
-	const remedy = "; choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows whose it is"
+	const remedy = "; choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows which tenant has it"
 	const free = "; choose another one in Git, or ask an administrator of the cluster to free it with: kubectl delete hostnameclaim a.example"
 	for name, c := range map[string]struct {
 		claims []client.Object
@@ -254,7 +254,7 @@ func TestHostsOfOthersAreRefused(t *testing.T) {
 
 // TestTheOlderClaimWinsARace: two tenants claim overlapping names before the cache has the claim of the other one.
 func TestTheOlderClaimWinsARace(t *testing.T) {
-	const remedy = "; choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows whose it is"
+	const remedy = "; choose another one in Git, or ask an administrator of the cluster, to whom kubectl get hostnameclaims shows which tenant has it"
 	for name, c := range map[string]struct{ theirs, ours, first, want string }{
 		"for a name":           {"a.example", "a.example", "Ingress/web has the host a.example, which another tenant has" + remedy, "Ingress/web has the host a.example, which another tenant has" + remedy},
 		"under their wildcard": {"*.example", "a.example", "pending", "Ingress/web has the host a.example, which another tenant has with a wildcard" + remedy},

@@ -98,8 +98,8 @@ func TestTheVersionDecidesBetweenClaimsOfOneSecond(t *testing.T) {
 	}
 }
 
-// TestAClaimOfTheProjectThatTheCacheLacksIsNoOnesElse: another app of the project was faster.
-func TestAClaimOfTheProjectThatTheCacheLacksIsNoOnesElse(t *testing.T) {
+// TestAClaimThatTheCacheLacksIsTheProjectsOwn: another app of the project was faster.
+func TestAClaimThatTheCacheLacksIsTheProjectsOwn(t *testing.T) {
 	b := newFixture(t)
 	b.before = func(verb string, o any) error {
 		if claim, is := o.(*v1alpha1.HostnameClaim); is && verb == "create" {
@@ -124,8 +124,8 @@ func TestAClaimOfTheProjectThatTheCacheLacksIsNoOnesElse(t *testing.T) {
 	}
 }
 
-// TestAClaimSaysWhoseItIs, in labels and in its spec.
-func TestAClaimSaysWhoseItIs(t *testing.T) {
+// TestAClaimNamesItsTenantAndProject, in labels and in its spec.
+func TestAClaimNamesItsTenantAndProject(t *testing.T) {
 	b := newFixture(t)
 	b.claims(shop, "*.a.example")
 	got := &v1alpha1.HostnameClaim{}

@@ -70,7 +70,7 @@ func (c *Claims) get(ctx context.Context, name string) (*v1alpha1.HostnameClaim,
 	return claim, nil
 }
 
-// older reports whether claim a was created before claim b. Nothing changes a claim after it was created, so versions tell the order within a second.
+// older reports whether claim a was created before claim b. Nothing changes a claim after it was created, so versions give the order within a second.
 func older(a, b *v1alpha1.HostnameClaim) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)

@@ -30,9 +30,9 @@ type Project struct {
 	Listed *v1alpha1.ClaimedHostnames
 }
 
-// Names returns the host names that a project has, sorted, for its Guardrails, without those that overlap with an older claim of another tenant. It deletes the claims that kubeop made for it and that nothing uses: no app asks for
-// them, and no object in the namespace serves them. again is when to look at those that are about to be deleted, or at objects that may be; 0 if there
-// are none.
+// Names returns the host names that a project has, sorted, for its Guardrails, without those that overlap with an older claim of another
+// tenant. It deletes the claims that kubeop made for it and that nothing uses: no app asks for them, and no object in the namespace serves
+// them. again is when to look at those that are about to be deleted, or at objects that may be; 0 if there are none.
 func (c *Claims) Names(ctx context.Context, p Project) (names []string, again time.Duration, err error) {
 	claims, err := c.of(ctx, p.Tenant, p.Name)
 	if err != nil {
@@ -110,8 +110,8 @@ func (c *Claims) unusedOf(ctx context.Context, p Project, claims []*v1alpha1.Hos
 	return unused, again, nil
 }
 
-// nextLook returns when to look again at the objects of a namespace that serve names for which no app asks: they may be about to go, so first after the
-// grace period and then after as long as it is since an app changed. 0 is never, for objects that nobody touched for long.
+// nextLook returns when to look again at the objects of a namespace that serve names for which no app asks: they may be about to go, so
+// first after the grace period and then after as long as it is since an app changed. 0 is never, for objects that nobody touched for long.
 func (c *Claims) nextLook(namespace string) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,8 +122,9 @@ func (c *Claims) nextLook(namespace string) time.Duration {
 	return max(since, grace)
 }
 
-// Looks cost a request for each kind. So while the apps of a project ask anew after a start of the process, for at most startup, nothing is looked at.
-// Where no app changed for settled, objects that served all names in question are looked at again after fresh: before, some may be about to go.
+// Looks cost a request for each kind. So while the apps of a project ask anew after a start of the process, for at most startup, nothing is
+// looked at. Where no app changed for settled, objects that served all names in question are looked at again after fresh: before, some may
+// be about to go.
 const (
 	startup = 10 * time.Minute
 	settled = 20 * time.Minute

@@ -76,8 +76,8 @@ func TestOnlySoManyHostNamesAreNamed(t *testing.T) {
 	}
 }
 
-// TestAPlanTellsTheSecondProjectWithAHost, at its line: that of a new app, if the other one is there already.
-func TestAPlanTellsTheSecondProjectWithAHost(t *testing.T) {
+// TestAPlanNamesTheSecondProjectWithAHost, at its line: that of a new app, if the other one is there already.
+func TestAPlanNamesTheSecondProjectWithAHost(t *testing.T) {
 	const ingress = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\nspec: {rules: [{host: a.example, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: a, port: {number: 80}}}}]}}]}\n"
 	w := newWorld(t)
 	w.itself = true

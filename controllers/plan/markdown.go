@@ -29,7 +29,7 @@ func (p *Plan) Summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// Words say what the sign of an action does not.
+// Words describes a change in addition to its sign.
 func (c *Change) Words() string {
 	is := map[Action]string{Recreate: " is recreated", Move: " moves", Run: " runs", Keep: " stays", Hold: " is held", Refuse: " is refused"}[c.Action]
 	if c.Why == "" {
@@ -105,7 +105,7 @@ func (p *Plan) sections() []section {
 			lines = append([]string{"- nothing is delivered: " + a.Failed}, lines...)
 		}
 		if a.Unknown != "" {
-			lines = []string{"! not compared, because you may not read what it takes: " + a.Unknown}
+			lines = []string{"! not compared, because you may not read the objects it needs: " + a.Unknown}
 		}
 		if a.Note != "" && len(lines) > 0 {
 			lines = append(lines, "# "+a.Note) // A comment in the format diff.

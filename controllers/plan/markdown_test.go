@@ -44,7 +44,7 @@ func TestNoTextEndsTheCodeBlockOfAPlan(t *testing.T) {
 		block("App acme/shop/web", "! Deployment/web\n-   /spec/replicas: 1\n+   /spec/replicas: 2\n+   /a: new\n-   /b: old\n! Job/init is recreated\n- Service/old\n"+
 			"! ConfigMap/c moves: app acme/shop/api takes it over\n! Job/hook runs: hook pre-upgrade\n! Secret/s stays\n- Pod/p is refused: '''privileged'''\n# compared without the API server") +
 		block("App acme/shop/broken", "- nothing is delivered: fetching: not found") +
-		block("App acme/shop/hidden", "! not compared, because you may not read what it takes: secrets is forbidden")
+		block("App acme/shop/hidden", "! not compared, because you may not read the objects it needs: secrets is forbidden")
 	if diff := cmp.Diff(want, everything().Markdown()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -51,9 +51,9 @@ func (p *Preview) String() string {
 	return fmt.Sprintf("%s, a preview of %s, with the apps: %s", p.Project, p.Of, strings.Join(apps, ", "))
 }
 
-// PlanPreview plans the previews that a commit would have if it were pushed now to a branch or, if of is a number, to the branch of that pull
-// request. What the Projects in the cluster say about previews counts.
-func (p *Planner) PlanPreview(ctx context.Context, repository *v1alpha1.Repository, commit Commit, of string) (*Plan, error) {
+// PlanPreview plans the previews that a commit would have if it were pushed now to a branch or, if branch is a number, to the branch of that
+// pull request. What the Projects in the cluster say about previews counts.
+func (p *Planner) PlanPreview(ctx context.Context, repository *v1alpha1.Repository, commit Commit, branch string) (*Plan, error) {
 	if repository.Spec.Tenant == "" {
 		return nil, errors.New("only a tenant's own repository has previews")
 	}
@@ -61,7 +61,7 @@ func (p *Planner) PlanPreview(ctx context.Context, repository *v1alpha1.Reposito
 	if err != nil {
 		return nil, err
 	}
-	made, err := p.previews(ctx, c, of)
+	made, err := p.previews(ctx, c, branch)
 	if err == nil && c.previews {
 		made.Apps, err = p.apps(ctx, c)
 	}

@@ -57,8 +57,9 @@ func (r *Reconciler) grant(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// invite makes the accounts as which people act by kubeconfigs, with their bindings. A project has none while a binding of an app gives rights to all accounts of the namespace, because people
-// would have these, too. The policy kubeop-foreign-subject refuses new ones, so they are looked for only before the accounts are made.
+// invite makes the accounts as which people act by kubeconfigs, with their bindings. A project has none while a binding of an app gives
+// rights to all accounts of the namespace, because people would have these, too. The policy kubeop-foreign-subject refuses new ones, so
+// they are looked for only before the accounts are made.
 func (r *Reconciler) invite(ctx context.Context, s *scope) error {
 	if r.Manager.Name == "" {
 		return nil

@@ -46,7 +46,7 @@ func (b *fixture) clusterPolicy() *unstructured.Unstructured {
 	return policy
 }
 
-// nested are ranges inside of each other, more than a ClusterNetworkPolicy can tell apart.
+// nested are ranges inside of each other, more than a ClusterNetworkPolicy can distinguish.
 func nested() (ranges []string) {
 	for bits := 8; bits <= 32; bits++ {
 		ranges = append(ranges, fmt.Sprintf("203.0.113.0/%d", bits))

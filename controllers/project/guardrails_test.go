@@ -45,12 +45,12 @@ func TestEgressLeavesOutTheClustersOwnNetworks(t *testing.T) {
 		closed []string
 		fails  string
 	}{
-		"none":                 {},
-		"nothing of it":        {egress: []string{"203.0.113.0/24"}, want: []isolation.Range{{CIDR: "203.0.113.0/24"}}},
-		"a part of it":         {egress: []string{"10.0.0.0/8"}, want: []isolation.Range{{CIDR: "10.0.0.0/8", Except: []string{"10.0.1.5/32"}}}},
-		"all of it":            {egress: []string{"10.96.0.0/12", "203.0.113.0/24"}, want: []isolation.Range{{CIDR: "203.0.113.0/24"}}, closed: []string{"10.96.0.0/12"}},
-		"no range":             {egress: []string{"10.0.0.0/33"}, fails: `reading the egress of tenant acme: reading egress "10.0.0.0/33": netip.ParsePrefix("10.0.0.0/33"): prefix length out of range`},
-		"networks are unknown": {egress: []string{"10.0.0.0/8"}, err: errAway, fails: errAway.Error()},
+		"none":                              {},
+		"nothing of the cluster's networks": {egress: []string{"203.0.113.0/24"}, want: []isolation.Range{{CIDR: "203.0.113.0/24"}}},
+		"a part of the cluster's networks":  {egress: []string{"10.0.0.0/8"}, want: []isolation.Range{{CIDR: "10.0.0.0/8", Except: []string{"10.0.1.5/32"}}}},
+		"all of the cluster's networks":     {egress: []string{"10.96.0.0/12", "203.0.113.0/24"}, want: []isolation.Range{{CIDR: "203.0.113.0/24"}}, closed: []string{"10.96.0.0/12"}},
+		"no range":                          {egress: []string{"10.0.0.0/33"}, fails: `reading the egress of tenant acme: reading egress "10.0.0.0/33": netip.ParsePrefix("10.0.0.0/33"): prefix length out of range`},
+		"networks are unknown":              {egress: []string{"10.0.0.0/8"}, err: errAway, fails: errAway.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newFixture(t)
@@ -181,7 +181,7 @@ func TestGuardBoundsANamespace(t *testing.T) {
 	}
 }
 
-// TestAProjectMadeAgainIsOpened: an earlier one of its name was closed while it was removed.
+// TestAProjectMadeAgainIsOpened: an earlier project of this name closed its namespace with a quota when it was removed.
 func TestAProjectMadeAgainIsOpened(t *testing.T) {
 	closed := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: shopNamespace, Name: namespace.ClosedQuota, Labels: shopLabels}}
 	b := newFixture(t, closed)

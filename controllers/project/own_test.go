@@ -71,12 +71,12 @@ func TestOnlyNetworkPoliciesOfAppsAreNarrowed(t *testing.T) {
 			if again := b.reminded(s); len(again) > 0 != c.narrowed {
 				t.Errorf("looks again: %v", again)
 			}
-			var told bool
+			var reported bool
 			for len(b.events.Events) > 0 {
-				told = told || strings.HasPrefix(<-b.events.Events, "Warning NetworkPolicyNarrowed NetworkPolicy web lets pods connect to everything, because spec.egress[0] has no to; that was taken out")
+				reported = reported || strings.HasPrefix(<-b.events.Events, "Warning NetworkPolicyNarrowed NetworkPolicy web lets pods connect to everything, because spec.egress[0] has no to; that was taken out")
 			}
-			if told != c.narrowed {
-				t.Errorf("told: %t", told)
+			if reported != c.narrowed {
+				t.Errorf("reported: %t", reported)
 			}
 			b.clock.Step(takesEffect)
 			second := b.ruled(c.project)

@@ -181,7 +181,7 @@ func TestAnAdoptedNamespaceIsLeftAndNotDeleted(t *testing.T) {
 	}
 }
 
-// TestARemovedPlatformProjectDeletesNoNamespaceThatWasThereBefore, and none while it is unknown whose it is or while it cannot be left.
+// TestARemovedPlatformProjectDeletesNoNamespaceThatWasThereBefore, and none while its owner is unknown or while it cannot be left.
 func TestARemovedPlatformProjectDeletesNoNamespaceThatWasThereBefore(t *testing.T) {
 	away := func(verb string, kind client.ObjectList) func(string, any, string) error {
 		return func(v string, o any, _ string) error {

@@ -29,10 +29,11 @@ import (
 	"github.com/kubeop/kubeop/delivery/pullsecret"
 )
 
-// SetupWithManager adds the controller. These events wake a project: a change of its Project, of a project with which spec.network connects it, of an object
-// created for it, of its tenant, of a policy that its tenant is under, of a Registry that its tenant may use or its Secret (in secrets), of its pull Secrets and
-// its default service account, of its claims of host names, of the cluster's networks, of whether ClusterNetworkPolicies are served, of the tenant's remaining number of objects or of what is left of its
-// budget; an app that is created or deleted, or whose readiness or delivery changes; and the time of a further look at NetworkPolicies of its apps.
+// SetupWithManager adds the controller. These events wake a project: a change of its Project, of a project with which spec.network connects
+// it, of an object created for it, of its tenant, of a policy that its tenant is under, of a Registry that its tenant may use or its Secret
+// (in secrets), of its pull Secrets and its default service account, of its claims of host names, of the cluster's networks, of whether
+// ClusterNetworkPolicies are served, of the tenant's remaining number of objects or of what is left of its budget; an app that is created
+// or deleted, or whose readiness or delivery changes; and the time of a further look at NetworkPolicies of its apps.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, options controller.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Project{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
@@ -59,8 +60,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 	return nil
 }
 
-// onClaim wakes the project of a claim: at once, but only after rollup.Pause if the claim is gone and its name is not in the Guardrails, as when kubeop released it.
-// One commit often removes many apps with host names.
+// onClaim wakes the project of a claim: at once, but only after rollup.Pause if the claim is gone and its name is not in the Guardrails, as
+// when kubeop released it. One commit often removes many apps with host names.
 type onClaim struct {
 	handler.EventHandler
 	hosts *hostclaims.Claims

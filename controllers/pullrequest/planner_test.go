@@ -20,7 +20,7 @@ import (
 
 // TestPullRequestsOfTheRepositoryArePlanned, into the branch that it follows, one after the other, and each commit once.
 func TestPullRequestsOfTheRepositoryArePlanned(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	one, two := b.push("one", "1"), b.push("two", "2")
 	b.propose(1, "one", one, "acme/shop", "main")
 	b.propose(2, "two", two, "acme/shop", "main")
@@ -52,7 +52,7 @@ func TestPullRequestsOfTheRepositoryArePlanned(t *testing.T) {
 }
 
 // waitLists waits until the Git host has listed its pull requests so many times.
-func (b *bed) waitLists(n int) {
+func (b *fixture) waitLists(n int) {
 	b.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		b.clock.Step(50 * time.Millisecond)
@@ -68,7 +68,7 @@ func (b *bed) waitLists(n int) {
 
 // TestARestartWritesNothingAgain: the status has what was written.
 func TestARestartWritesNothingAgain(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	one := b.push("one", "1")
 	b.propose(1, "one", one, "acme/shop", "main")
 	b.Fetched(b.repository, b.main)
@@ -88,7 +88,7 @@ func TestARestartWritesNothingAgain(t *testing.T) {
 
 // TestARefusedTokenIsReported, with the plan that could not be written; a changed Secret is used at once. A restart does not hide the condition.
 func TestARefusedTokenIsReported(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	one := b.push("one", "1")
 	b.propose(1, "one", one, "acme/shop", "main")
 	b.set(func() { b.refuses = http.StatusForbidden })
@@ -110,7 +110,7 @@ func TestARefusedTokenIsReported(t *testing.T) {
 
 // TestAHostThatIsDownIsReportedAfterAWhile, and asked again.
 func TestAHostThatIsDownIsReportedAfterAWhile(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	one := b.push("one", "1")
 	b.propose(1, "one", one, "acme/shop", "main")
 	b.set(func() { b.down = http.StatusBadGateway })
@@ -121,9 +121,9 @@ func TestAHostThatIsDownIsReportedAfterAWhile(t *testing.T) {
 	b.wrote("1: <acme>it has 1")
 }
 
-// TestACommitThatCannotBePlannedIsToldInThePullRequest, after some attempts, which wait; another pull request is planned meanwhile.
-func TestACommitThatCannotBePlannedIsToldInThePullRequest(t *testing.T) {
-	b := newBed(t)
+// TestACommitThatCannotBePlannedIsReportedInThePullRequest, after some attempts, which wait; another pull request is planned meanwhile.
+func TestACommitThatCannotBePlannedIsReportedInThePullRequest(t *testing.T) {
+	b := newFixture(t)
 	one, two := b.push("one", "1"), b.push("two", "2")
 	b.propose(1, "one", one, "acme/shop", "main")
 	b.set(func() { b.fails = errors.New("listing ```apps```: the API server is away") })
@@ -154,13 +154,13 @@ func TestACommitThatCannotBePlannedIsToldInThePullRequest(t *testing.T) {
 }
 
 // waitTries waits until pull request 1 could not be planned so many times.
-func (b *bed) waitTries(n int) {
+func (b *fixture) waitTries(n int) {
 	b.t.Helper()
 	b.wait(fmt.Sprintf("%d attempts", n), func(rec *record) bool { return rec.tries[1].failed == n })
 }
 
 // waitIdle waits until the list of pull requests is known, and nothing is planned.
-func (b *bed) waitIdle() {
+func (b *fixture) waitIdle() {
 	b.t.Helper()
 	lists := b.lists
 	b.wait("nothing to do", func(rec *record) bool {
@@ -170,7 +170,7 @@ func (b *bed) waitIdle() {
 	})
 }
 
-func (b *bed) wait(what string, is func(*record) bool) {
+func (b *fixture) wait(what string, is func(*record) bool) {
 	b.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		b.clock.Step(50 * time.Millisecond)
@@ -186,7 +186,7 @@ func (b *bed) wait(what string, is func(*record) bool) {
 
 // TestABranchThatIsGoneIsNotPlanned, and said in the status until the pull request is closed.
 func TestABranchThatIsGoneIsNotPlanned(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	two := b.push("two", "2")
 	b.propose(1, "gone", strings.Repeat("a", 40), "acme/shop", "main")
 	b.propose(2, "two", two, "acme/shop", "main")
@@ -197,7 +197,7 @@ func TestABranchThatIsGoneIsNotPlanned(t *testing.T) {
 
 // TestAPlanInProgressDelaysOnlyItsRepository: the plans of others are made, as many at once as there are places.
 func TestAPlanInProgressDelaysOnlyItsRepository(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	one := b.push("one", "1")
 	hold := make(chan struct{})
 	b.set(func() { b.hold = hold })
@@ -226,7 +226,7 @@ func TestAPlanInProgressDelaysOnlyItsRepository(t *testing.T) {
 }
 
 // waitPlans waits until so many plans were begun.
-func (b *bed) waitPlans(n int) {
+func (b *fixture) waitPlans(n int) {
 	b.t.Helper()
 	got := 0
 	for deadline := time.Now().Add(20 * time.Second); got != n && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -242,7 +242,7 @@ func (b *bed) waitPlans(n int) {
 
 // TestWithoutPreviewsNothingIsAsked, nor with a tag or a commit.
 func TestWithoutPreviewsNothingIsAsked(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	one := b.push("one", "1")
 	b.propose(1, "one", one, "acme/shop", "main")
 	b.Fetched(b.repository, b.main)
@@ -300,7 +300,7 @@ func TestOnlyPullRequestsIntoTheBranchArePlanned(t *testing.T) {
 
 // TestACommitWithoutASignatureIsNotPlanned: its content would be rendered in the cluster. Only another commit helps, so it is said at once.
 func TestACommitWithoutASignatureIsNotPlanned(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	one := b.push("one", "1")
 	b.propose(1, "one", one, "acme/shop", "main")
 	b.keys = &signature.Verification{Keys: map[string][]byte{"a.pub": []byte("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGPKtT1Yv3m1ZLSmuHxCwFkzLwPWsXGbYzV0CKTyhrCw a")}, Now: b.clock.Now}

@@ -104,7 +104,7 @@ func TestOnlyWhatChangedIsWoken(t *testing.T) {
 	r.Set("acme", map[Unit]Refusal{web: {Revision: "main@sha1:2", Place: place, Problem: typo}})
 	expect("the same problem in another commit")
 	if refusal, _ := r.Of("acme", web); refusal.Revision != "main@sha1:1" {
-		t.Errorf("the problem is told of %s, want the commit it came with", refusal.Revision)
+		t.Errorf("the problem is reported for %s, want the commit it came with", refusal.Revision)
 	}
 	r.Put("acme", web, Refusal{Revision: "main@sha1:3", Place: place, Problem: typo})
 	expect("the app's folder changed, and is as wrong", web.ObjectKey)

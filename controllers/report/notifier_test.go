@@ -129,7 +129,7 @@ func (h *hall) look(after time.Duration, want ...string) {
 	}
 }
 
-func TestAReceiverHearsOfFailuresRecoveriesAndDeliveries(t *testing.T) {
+func TestAReceiverGetsFailuresRecoveriesAndDeliveries(t *testing.T) {
 	h := newHall(t, "slack")
 	h.app(metav1.ConditionTrue, "", "main@sha1:1111111111")
 	h.look(0) // What was before is known.
@@ -159,7 +159,7 @@ func TestARestartRepeatsOnlyAlerts(t *testing.T) {
 	h.look(5*time.Minute, "KubeopAppNotReady")
 }
 
-func TestAReceiverThatIsDownHearsTheNewestStateLater(t *testing.T) {
+func TestAReceiverThatIsDownGetsTheNewestStateLater(t *testing.T) {
 	h := newHall(t, "generic")
 	h.app(metav1.ConditionTrue, "")
 	h.look(0)

@@ -38,8 +38,8 @@ const (
 	c3 = "3333333333333333333333333333333333333333"
 )
 
-// bed is a Reporter with a cluster and a Git host.
-type bed struct {
+// fixture is a Reporter with a cluster and a Git host.
+type fixture struct {
 	*Reporter
 	t     *testing.T
 	clock *clocktesting.FakeClock
@@ -55,9 +55,9 @@ type bed struct {
 	contexts []string
 }
 
-func newBed(t *testing.T) *bed {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	b := &bed{t: t, clock: clocktesting.NewFakeClock(time.Now()), answer: http.StatusCreated}
+	b := &fixture{t: t, clock: clocktesting.NewFakeClock(time.Now()), answer: http.StatusCreated}
 	b.host = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in struct{ State, Description, Context string }
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
@@ -84,7 +84,7 @@ func newBed(t *testing.T) *bed {
 }
 
 // start begins with a new process, which knows only the cluster.
-func (b *bed) start() {
+func (b *fixture) start() {
 	b.Reporter = &Reporter{
 		Reader: b.kube, Queue: gitreport.NewQueue(clock.RealClock{}, nil), Clock: b.clock,
 		Network: &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
@@ -95,7 +95,7 @@ func (b *bed) start() {
 	}
 }
 
-func (b *bed) wake(name types.NamespacedName) {
+func (b *fixture) wake(name types.NamespacedName) {
 	if (name != types.NamespacedName{Name: "acme"}) {
 		b.t.Errorf("%v was woken", name)
 	}
@@ -105,7 +105,7 @@ func (b *bed) wake(name types.NamespacedName) {
 }
 
 // repository creates or changes the Repository acme.
-func (b *bed) repository(change func(*v1alpha1.Repository)) *v1alpha1.Repository {
+func (b *fixture) repository(change func(*v1alpha1.Repository)) *v1alpha1.Repository {
 	b.t.Helper()
 	r := &v1alpha1.Repository{}
 	err := b.kube.Get(b.t.Context(), client.ObjectKey{Name: "acme"}, r)
@@ -135,7 +135,7 @@ func attempted(commit string, applied bool) func(*v1alpha1.Repository) {
 }
 
 // app creates or changes an App of a commit.
-func (b *bed) app(name, commit string, ready metav1.ConditionStatus, message string) {
+func (b *fixture) app(name, commit string, ready metav1.ConditionStatus, message string) {
 	b.t.Helper()
 	a := &v1alpha1.App{}
 	err := b.kube.Get(b.t.Context(), client.ObjectKey{Namespace: "kubeop-acme-shop", Name: name}, a)
@@ -156,7 +156,7 @@ func (b *bed) app(name, commit string, ready metav1.ConditionStatus, message str
 }
 
 // look reconciles after a time, and waits until exactly these statuses were sent since the last look. It returns when to look again.
-func (b *bed) look(after time.Duration, want ...string) time.Duration {
+func (b *fixture) look(after time.Duration, want ...string) time.Duration {
 	b.t.Helper()
 	b.clock.Step(after)
 	b.mu.Lock()
@@ -191,13 +191,13 @@ func (b *bed) look(after time.Duration, want ...string) time.Duration {
 }
 
 // record writes what the Git host accepted into the status, as the Repository's Reconcile does.
-func (b *bed) record() {
+func (b *fixture) record() {
 	b.t.Helper()
 	b.repository(func(r *v1alpha1.Repository) { _, r.Status.CommitStatuses = b.StatusOf(r, "v1") })
 }
 
 func TestACommitIsReportedFromFetchToHealth(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.repository(attempted(c1, false))
 	b.look(0, "11 pending: kubeop applies it")
 	b.look(time.Second)
@@ -207,12 +207,12 @@ func TestACommitIsReportedFromFetchToHealth(t *testing.T) {
 	b.app("web", c1, metav1.ConditionTrue, "")
 	b.look(time.Second, "11 success: applied: 1 app is healthy")
 	b.app("web", c1, metav1.ConditionFalse, "a node was lost")
-	b.look(time.Hour) // What happens to an app after its delivery is not the commit's matter.
+	b.look(time.Hour) // What happens to an app after its delivery does not change the commit's status.
 }
 
 // TestARestartSendsNothingAgain: the status of the Repository says what the Git host shows.
 func TestARestartSendsNothingAgain(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.app("web", c1, metav1.ConditionFalse, "no image")
 	b.repository(attempted(c1, true))
 	b.look(0, "11 failure: projects/shop/apps/web/app.yaml: Unhealthy: no image")
@@ -232,7 +232,7 @@ func TestARestartSendsNothingAgain(t *testing.T) {
 
 // TestCommitsThatAreReplacedAreNotLeftInProgress: each gets an end, or goes on while apps are at work on it.
 func TestCommitsThatAreReplacedAreNotLeftInProgress(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.app("web", c1, metav1.ConditionUnknown, "")
 	b.repository(attempted(c1, true))
 	b.look(0, "11 pending: waits for projects/shop/apps/web/app.yaml")
@@ -254,7 +254,7 @@ func TestCommitsThatAreReplacedAreNotLeftInProgress(t *testing.T) {
 
 // TestAFailureThatChangesItsTextIsSentRarely: hosts bound the statuses of a commit.
 func TestAFailureThatChangesItsTextIsSentRarely(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.app("web", c1, metav1.ConditionFalse, "text 0")
 	b.repository(attempted(c1, true))
 	b.look(0, "11 failure: projects/shop/apps/web/app.yaml: Unhealthy: text 0")
@@ -280,7 +280,7 @@ func TestAFailureThatChangesItsTextIsSentRarely(t *testing.T) {
 }
 
 func TestAHeldCommitIsReported(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.repository(func(r *v1alpha1.Repository) {
 		attempted(c1, true)(r)
 		r.Status.HeldRevision = "main@sha1:" + c2
@@ -296,8 +296,8 @@ func TestAHeldCommitIsReported(t *testing.T) {
 	b.look(time.Minute, "22 success: applied")
 }
 
-func TestAnotherPlaceIsToldAnew(t *testing.T) {
-	b := newBed(t)
+func TestAStatusIsSentAgainWhenItsTargetChanges(t *testing.T) {
+	b := newFixture(t)
 	b.repository(attempted(c1, true))
 	b.look(0, "11 pending: kubeop applies it")
 	b.look(time.Minute, "11 success: applied")
@@ -322,7 +322,7 @@ func TestAnotherPlaceIsToldAnew(t *testing.T) {
 }
 
 func TestARefusalIsACondition(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.answer = http.StatusForbidden
 	b.repository(attempted(c1, false))
 	b.look(0, "11 pending: kubeop applies it")
@@ -350,7 +350,7 @@ func TestARefusalIsACondition(t *testing.T) {
 
 // TestOneFailureOfTheNetworkIsNoCondition: most end by themselves.
 func TestOneFailureOfTheNetworkIsNoCondition(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	r := b.repository(attempted(c1, false))
 	b.StatusOf(r, "v1")
 	for i := 1; i <= patience; i++ {
@@ -364,7 +364,7 @@ func TestOneFailureOfTheNetworkIsNoCondition(t *testing.T) {
 
 // TestAChangedTextWaitsAfterAnotherState: the pause between two texts begins with the state, which is sent at once.
 func TestAChangedTextWaitsAfterAnotherState(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.app("web", c1, metav1.ConditionFalse, "text 0")
 	b.repository(attempted(c1, true))
 	b.look(0, "11 failure: projects/shop/apps/web/app.yaml: Unhealthy: text 0")
@@ -376,7 +376,7 @@ func TestAChangedTextWaitsAfterAnotherState(t *testing.T) {
 }
 
 func TestAStatusIsNamedAfterItsRepositoryUnlessTheSpecNamesIt(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.repository(attempted(c1, false))
 	b.look(0, "11 pending: kubeop applies it")
 	b.repository(func(r *v1alpha1.Repository) { r.Spec.CommitStatus.Context = "delivery" })
@@ -390,7 +390,7 @@ func TestAStatusIsNamedAfterItsRepositoryUnlessTheSpecNamesIt(t *testing.T) {
 
 // TestAStatusDoesNotShowTheToken: the text of an app may quote what a Git host answered, and everybody may read the status of a commit.
 func TestAStatusDoesNotShowTheToken(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.app("web", c1, metav1.ConditionFalse, "the server says: no access with a-token")
 	b.repository(attempted(c1, true))
 	b.look(0, "11 failure: projects/shop/apps/web/app.yaml: Unhealthy: the server says: no access with ***")

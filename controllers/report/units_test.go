@@ -39,7 +39,7 @@ func TestNothingIsReportedFromWhatCannotBeRead(t *testing.T) {
 		_, err := h.Reconcile(t.Context(), acme)
 		return err
 	})
-	b := newBed(t)
+	b := newFixture(t)
 	b.repository(attempted(c1, false))
 	reporter := steptest.EachRequest(t, func(f *steptest.Failing) error {
 		b.Reader = f.Client(b.kube.(client.WithWatch))
@@ -207,7 +207,7 @@ func TestTheConditionsOfAnAppGiveItsStateForReports(t *testing.T) {
 
 // TestObjectsThatAreNotHealthyKeepTheNewestCommitFromSuccess, unless they are being deleted.
 func TestObjectsThatAreNotHealthyKeepTheNewestCommitFromSuccess(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	labels := map[string]string{v1alpha1.RepositoryLabel: "acme"}
 	conditions := []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Reason: "R", Message: "no quota"}}
 	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop", Labels: labels}}
@@ -235,7 +235,7 @@ func TestObjectsThatAreNotHealthyKeepTheNewestCommitFromSuccess(t *testing.T) {
 
 // TestARepositoryThatReportsNothingAnyMoreIsForgotten with what was sent, so that it begins anew.
 func TestARepositoryThatReportsNothingAnyMoreIsForgotten(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.repository(attempted(c1, false))
 	b.look(0, "11 pending: kubeop applies it")
 	if len(b.records["acme"].asked) != 0 || !b.reports("acme") {
@@ -284,7 +284,7 @@ func TestARestartIsNoNewsAboutAReceiver(t *testing.T) {
 
 // TestPreviewsAndObjectsThatGoSayNothingOfACommit of the Repository.
 func TestPreviewsAndObjectsThatGoSayNothingOfACommit(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	unhealthy := func(name string, change func(*v1alpha1.Project)) {
 		project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "kubeop-acme", Name: name, Labels: map[string]string{v1alpha1.RepositoryLabel: "acme"}, Finalizers: []string{v1alpha1.Finalizer},
@@ -310,7 +310,7 @@ func TestPreviewsAndObjectsThatGoSayNothingOfACommit(t *testing.T) {
 
 // TestOnlyAppsOfACommitThatStaySayHowItIs: not one that is deleted, nor one of no commit.
 func TestOnlyAppsOfACommitThatStaySayHowItIs(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	for name, commit := range map[string]string{"stays": c1, "leaving": c1, "of-no-commit": "", "preview": c1} {
 		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "kubeop-acme-shop", Name: name, Labels: map[string]string{v1alpha1.RepositoryLabel: "acme"}, Finalizers: []string{v1alpha1.Finalizer},
@@ -337,7 +337,7 @@ func TestOnlyAppsOfACommitThatStaySayHowItIs(t *testing.T) {
 
 // TestStatusesForAnEarlierPlaceAreDropped: otherwise the place that the spec names now would get them.
 func TestStatusesForAnEarlierPlaceAreDropped(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.repository(attempted(c1, false))
 	b.look(0, "11 pending: kubeop applies it")
 	b.Queue = gitreport.NewQueue(clocktesting.NewFakeClock(time.Now()), nil)
@@ -376,7 +376,7 @@ func full(tenant string) *gitreport.Queue {
 
 // TestAFullQueueGetsItsMessagesLater: nothing else wakes the tenant or the repository again.
 func TestAFullQueueGetsItsMessagesLater(t *testing.T) {
-	h, b := newHall(t, "slack"), newBed(t)
+	h, b := newHall(t, "slack"), newFixture(t)
 	h.app(metav1.ConditionTrue, "")
 	h.look(0)
 	h.app(metav1.ConditionFalse, "no image")
@@ -430,7 +430,7 @@ func TestAStatusThatCannotBeSentIsAnError(t *testing.T) {
 		"an unknown kind of host":   {kind: "none", want: "spec.commitStatus: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
+			b := newFixture(t)
 			b.Auth = func(context.Context, *v1alpha1.Repository) (transport.Auth, error) { return transport.Auth{}, c.auth }
 			repository := b.repository(func(r *v1alpha1.Repository) { r.Spec.CommitStatus.Type = c.kind })
 			if err := b.send(t.Context(), repository, v1alpha1.ReportedStatus{Commit: c1, State: "success"}); err == nil || !strings.HasPrefix(err.Error(), c.want) {
@@ -442,7 +442,7 @@ func TestAStatusThatCannotBeSentIsAnError(t *testing.T) {
 
 // TestAStatusThatFailedIsSentAtOnceWithAnotherSecret: the Secret is what most often made it fail.
 func TestAStatusThatFailedIsSentAtOnceWithAnotherSecret(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	passes := clocktesting.NewFakeClock(time.Now())
 	b.Queue = gitreport.NewQueue(passes, nil)
 	r := b.repository(attempted(c1, false))

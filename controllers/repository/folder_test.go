@@ -105,7 +105,7 @@ func newFixture(t *testing.T) *fixture {
 	return b
 }
 
-// pullRequests records the commits of which it was told.
+// pullRequests records the commits that it was called with.
 type pullRequests struct {
 	mu      sync.Mutex
 	fetched []string
@@ -199,7 +199,7 @@ func (b *fixture) fetchNow() {
 	b.asked, b.secrets = 0, 0
 }
 
-// look takes one step of the app, and returns what the queue is told.
+// look takes one step of the app, and returns the result for the queue.
 func (b *fixture) look() (ctrl.Result, error) {
 	b.t.Helper()
 	return b.Steps.Run(b.t.Context(), b.app, facts{}, step.Of(v1alpha1.SourceReadyCondition, facts{}, func(ctx context.Context, _ facts) error {

@@ -41,7 +41,7 @@ func TestARefusedPreviewIsNoProblemOfItsCommit(t *testing.T) {
 		err  error
 		file string
 		want string
-		// again: only a later try can tell whether it is still refused. waits: the apps have no namespace.
+		// again: only a later try shows whether it is still refused. waits: the apps have no namespace.
 		again, waits bool
 	}{
 		"nothing":              {},

@@ -41,7 +41,7 @@ func TestTheFirstReadingOfAllTenantsIsAnnounced(t *testing.T) {
 			s.commit.Revision = revision
 			tt.change(s)
 			err := s.announce()
-			if told := err != nil && step.Waits(err) && strings.Contains(err.Error(), "reading the files of "+revision); told != tt.want {
+			if announces := err != nil && step.Waits(err) && strings.Contains(err.Error(), "reading the files of "+revision); announces != tt.want {
 				t.Errorf("got %v, want an announcement: %t", err, tt.want)
 			}
 			if err := s.announce(); err != nil {

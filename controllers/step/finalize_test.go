@@ -50,15 +50,15 @@ func TestADeletionThatWasNotMeantForTheObjectRemovesNothing(t *testing.T) {
 			if gone := apierrors.IsNotFound(err); gone == c.stays || b.patches != 0 {
 				t.Errorf("gone: %t, want %t; %d patches", gone, !c.stays, b.patches)
 			}
-			if got := b.told(); got != c.event {
-				t.Errorf("told %q, want %q", got, c.event)
+			if got := b.eventTexts(); got != c.event {
+				t.Errorf("the events are %q, want %q", got, c.event)
 			}
 		})
 	}
 }
 
-// told returns the events so far.
-func (b *fixture) told() string {
+// eventTexts returns the events so far.
+func (b *fixture) eventTexts() string {
 	var all []string
 	for {
 		select {

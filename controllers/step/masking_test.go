@@ -38,11 +38,11 @@ func TestMaskedValuesAreInNoStatusOrEvent(t *testing.T) {
 			f := &discreetFacts{noted{facts{app: b.app}, note, "said hunter22"}}
 			_, err := b.Run(t.Context(), b.app, f, Of("First", f, func(context.Context, *discreetFacts) error { return tc.err }))
 			b.read(t, b.app)
-			told, marshalErr := json.Marshal(b.app)
+			encoded, marshalErr := json.Marshal(b.app)
 			if marshalErr != nil {
 				t.Fatal(marshalErr)
 			}
-			text := string(told)
+			text := string(encoded)
 			if err != nil {
 				text += err.Error()
 			}
@@ -50,7 +50,7 @@ func TestMaskedValuesAreInNoStatusOrEvent(t *testing.T) {
 				text += <-b.events.Events
 			}
 			if strings.Contains(text, "hunter22") || !strings.Contains(text, "***") || !strings.Contains(text, `"reason":"`+tc.reason+`"`) {
-				t.Errorf("told: %s", text)
+				t.Errorf("encoded: %s", text)
 			}
 		})
 	}

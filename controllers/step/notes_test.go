@@ -54,7 +54,7 @@ func TestANoteSetsItsConditionAndReportsAChange(t *testing.T) {
 	drifted := Note{Condition: "Drifted", Status: metav1.ConditionTrue, Reason: "DriftDetected", Message: "spec.replicas", Event: "Warning"}
 	run(drifted)
 	want := []string{"Ready=True Succeeded", "Drifted=True DriftDetected", "First=True Succeeded"}
-	if diff := cmp.Diff(want, told(b.app)); diff != "" {
+	if diff := cmp.Diff(want, conditionTexts(b.app)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	if got, want := <-b.events.Events, "Warning DriftDetected spec.replicas"; got != want {
@@ -62,14 +62,14 @@ func TestANoteSetsItsConditionAndReportsAChange(t *testing.T) {
 	}
 	run(drifted)
 	if len(b.events.Events) != 0 {
-		t.Errorf("the same is told again: %q", <-b.events.Events)
+		t.Errorf("the same is reported again: %q", <-b.events.Events)
 	}
 	run(Stays("Drifted"))
-	if diff := cmp.Diff(want, told(b.app)); diff != "" {
+	if diff := cmp.Diff(want, conditionTexts(b.app)); diff != "" {
 		t.Errorf("conditions that stay (-want +got):\n%s", diff)
 	}
 	run(Note{Condition: "Drifted"})
-	if diff := cmp.Diff([]string{"Ready=True Succeeded", "First=True Succeeded"}, told(b.app)); diff != "" {
+	if diff := cmp.Diff([]string{"Ready=True Succeeded", "First=True Succeeded"}, conditionTexts(b.app)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }

@@ -114,7 +114,7 @@ func TestALaterStepRunsAfterAnErrorThatGoesOn(t *testing.T) {
 			if d := result.RequeueAfter - c.after; d < -c.after/10 || d > c.after/10 {
 				t.Errorf("looks again after %s, want about %s", result.RequeueAfter, c.after)
 			}
-			if diff := cmp.Diff(c.want, told(b.app)); diff != "" {
+			if diff := cmp.Diff(c.want, conditionTexts(b.app)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 			if got := conditions.GetMessage(b.app, v1alpha1.ReadyCondition); got != c.ready {
@@ -134,8 +134,8 @@ func TestAFailureThatReadyReportsIsOneEvent(t *testing.T) {
 	if _, err := b.Run(t.Context(), b.app, f, step); err != nil {
 		t.Fatal(err)
 	}
-	if told := b.told(); strings.Count(told, "no answer") != 1 {
-		t.Errorf("told %q", told)
+	if got := b.eventTexts(); strings.Count(got, "no answer") != 1 {
+		t.Errorf("the events are %q", got)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestADegradedStepIsAnEventOnce(t *testing.T) {
 				}
 				b.read(t, b.app)
 			}
-			if diff := cmp.Diff(c.want, b.told()); diff != "" {
+			if diff := cmp.Diff(c.want, b.eventTexts()); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})

@@ -167,7 +167,7 @@ func TestRunStopsAtTheFirstStepThatDoesNotSucceed(t *testing.T) {
 				t.Errorf("looks again after %s, want about %s", result.RequeueAfter, c.after)
 			}
 			b.read(t, b.app)
-			if diff := cmp.Diff(c.want, told(b.app)); diff != "" {
+			if diff := cmp.Diff(c.want, conditionTexts(b.app)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 			if got := conditions.GetMessage(b.app, v1alpha1.ReadyCondition); got != c.message {
@@ -183,7 +183,7 @@ func TestRunStopsAtTheFirstStepThatDoesNotSucceed(t *testing.T) {
 	}
 }
 
-func told(app *v1alpha1.App) []string {
+func conditionTexts(app *v1alpha1.App) []string {
 	var all []string
 	for _, c := range app.Status.Conditions {
 		all = append(all, c.Type+"="+string(c.Status)+" "+c.Reason)
@@ -213,7 +213,7 @@ func TestTheSameOutcomeTwiceIsOneWriteAndOneEvent(t *testing.T) {
 	}
 }
 
-// notified is a scope that is told when its status is written.
+// notified is a scope that is notified when its status is written.
 type notified struct {
 	facts
 	writes int
@@ -221,12 +221,12 @@ type notified struct {
 
 func (n *notified) StatusWritten() { n.writes++ }
 
-// TestAScopeIsToldOfAStatusThatWasWritten, and of none that was not.
-func TestAScopeIsToldOfAStatusThatWasWritten(t *testing.T) {
+// TestAScopeIsNotifiedOfAStatusThatWasWritten, and of none that was not.
+func TestAScopeIsNotifiedOfAStatusThatWasWritten(t *testing.T) {
 	b := newFixture(t, web())
 	n := &notified{facts: facts{app: b.app, revision: "main@sha1:1"}}
 	if _, err := b.Run(t.Context(), b.app, n); err != nil || n.writes != 1 {
-		t.Errorf("told %d times, want once; %v", n.writes, err)
+		t.Errorf("notified %d times, want once; %v", n.writes, err)
 	}
 	down := errors.New("the API server is down")
 	b.Client = interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
@@ -236,7 +236,7 @@ func TestAScopeIsToldOfAStatusThatWasWritten(t *testing.T) {
 	})
 	n.revision = "main@sha1:2"
 	if _, err := b.Run(t.Context(), b.app, n); !errors.Is(err, down) || n.writes != 1 {
-		t.Errorf("told %d times of a status that could not be written: %v", n.writes-1, err)
+		t.Errorf("notified %d times of a status that could not be written: %v", n.writes-1, err)
 	}
 }
 
@@ -343,7 +343,7 @@ func TestTheFinalizerStaysUntilWhatTheObjectMadeIsGone(t *testing.T) {
 	}
 }
 
-// TestSuccessIsAnEventAfterAFailure tells that an app works again, and of one that never failed nothing.
+// TestSuccessIsAnEventAfterAFailure says that an app works again. One that never failed has no event.
 func TestSuccessIsAnEventAfterAFailure(t *testing.T) {
 	b := newFixture(t, web())
 	rain := Wait("NotYet", time.Second, "rain")
@@ -390,7 +390,7 @@ func TestAStopOfTheOperatorIsNoFailureOfTheObject(t *testing.T) {
 	}
 }
 
-// TestAWriteRefusedByTheFenceIsNoFailureOfTheObject has a step be refused, and then the status: neither is told, and both are tried
+// TestAWriteRefusedByTheFenceIsNoFailureOfTheObject has a step be refused, and then the status: neither is reported, and both are tried
 // again soon, without the queue's backoff.
 func TestAWriteRefusedByTheFenceIsNoFailureOfTheObject(t *testing.T) {
 	fenced := fmt.Errorf("ConfigMap/web: %w", &url.Error{Op: "Patch", URL: "https://api", Err: fence.ErrFenced})
@@ -401,7 +401,7 @@ func TestAWriteRefusedByTheFenceIsNoFailureOfTheObject(t *testing.T) {
 			t.Errorf("%s: got %v, %v", name, result, err)
 		}
 		if len(b.app.Status.Conditions) > 0 || len(b.events.Events) > 0 {
-			t.Errorf("%s: it is told: %v", name, b.app.Status.Conditions)
+			t.Errorf("%s: it is reported: %v", name, b.app.Status.Conditions)
 		}
 	}
 
@@ -470,8 +470,8 @@ func TestAWriteThatFailsIsTheErrorOfTheReconcile(t *testing.T) {
 			if result, err := c.do(b, &facts{app: b.app}); !errors.Is(err, away) || !strings.HasPrefix(err.Error(), c.says) || name == "a checkpoint" && !strings.Contains(err.Error(), "before the step goes on") {
 				t.Errorf("got %v, %v", result, err)
 			}
-			if told := b.told(); told != "" {
-				t.Errorf("told %q of what was not written", told)
+			if got := b.eventTexts(); got != "" {
+				t.Errorf("the events of what was not written are %q", got)
 			}
 		})
 	}
@@ -520,13 +520,13 @@ func TestSuccessAndSuspensionEndReconciling(t *testing.T) {
 	} {
 		b := newFixture(t, web())
 		if _, err := b.run(t, FailAfter("Away", time.Second, errors.New("no answer"))); err != nil || !conditions.IsReconciling(b.app) {
-			t.Fatalf("%v: %v", err, told(b.app))
+			t.Fatalf("%v: %v", err, conditionTexts(b.app))
 		}
 		b.app.Spec.Suspend = c.suspend
 		if _, err := b.run(t, nil); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(c.want, told(b.app)); diff != "" {
+		if diff := cmp.Diff(c.want, conditionTexts(b.app)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -566,7 +566,7 @@ func TestACheckpointIsThereBeforeTheStepGoesOn(t *testing.T) {
 	}
 }
 
-func TestOfStepsThatShareAConditionTheFirstThatDoesNotSucceedSetsIt(t *testing.T) {
+func TestTheFirstStepThatDoesNotSucceedSetsASharedCondition(t *testing.T) {
 	b := newFixture(t, web())
 	f := &facts{app: b.app}
 	ends := func(err error) func(context.Context, *facts) error {
@@ -577,7 +577,7 @@ func TestOfStepsThatShareAConditionTheFirstThatDoesNotSucceedSetsIt(t *testing.T
 	}
 	b.read(t, b.app)
 	want := []string{"Stalled=True Wrong", "Ready=False Wrong", "First=False Wrong", "Second=Unknown Progressing"}
-	if diff := cmp.Diff(want, told(b.app)); diff != "" {
+	if diff := cmp.Diff(want, conditionTexts(b.app)); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 	broken := GoOn(Stop("Away", errors.New("no")))

@@ -17,7 +17,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/kube"
 )
 
-// TestAListThatIsUnderWay is nothing that the status tells of, until it lasts.
+// TestAListThatIsUnderWay is not in the status until it takes long.
 func TestAListThatIsUnderWay(t *testing.T) {
 	b := newFixture(t, web())
 	now := b.Clock.Now()
@@ -29,14 +29,14 @@ func TestAListThatIsUnderWay(t *testing.T) {
 		t.Errorf("got %+v and %v", result, err)
 	}
 	b.read(t, b.app)
-	if got := told(b.app); len(got) != 0 || b.patches != 0 {
-		t.Errorf("%d patches told %v", b.patches, got)
+	if got := conditionTexts(b.app); len(got) != 0 || b.patches != 0 {
+		t.Errorf("%d patches wrote %v", b.patches, got)
 	}
 	result, err = b.run(t, nil, began(listLimit))
 	b.read(t, b.app)
 	if err != nil || result.RequeueAfter != listLook || conditions.GetMessage(b.app, v1alpha1.ReadyCondition) != "applying: watching ConfigMap: the first list has not arrived yet" ||
 		conditions.GetReason(b.app, v1alpha1.ReadyCondition) != v1alpha1.ProgressingReason {
-		t.Errorf("got %+v, %v, told %v", result, err, told(b.app))
+		t.Errorf("got %+v, %v, conditions %v", result, err, conditionTexts(b.app))
 	}
 }
 
@@ -47,7 +47,7 @@ func TestAKindThatCannotBeListedIsReportedAtOnce(t *testing.T) {
 	_, err := b.run(t, &kube.Unready{What: "Widget", Since: b.Clock.Now(), Err: no})
 	b.read(t, b.app)
 	if !errors.Is(err, no) || conditions.GetMessage(b.app, v1alpha1.ReadyCondition) != "watching Widget: the API server does not list it: the server does not allow this method" {
-		t.Errorf("got %v, told %v", err, told(b.app))
+		t.Errorf("got %v, conditions %v", err, conditionTexts(b.app))
 	}
 }
 

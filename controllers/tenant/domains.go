@@ -26,7 +26,7 @@ func (r *Reconciler) compareDomains(ctx context.Context, s *scope) error {
 	}
 	if contested := hostname.Contested(s.tenant, tenants.Items); contested != "" {
 		return step.Stop(v1alpha1.DomainTakenReason, fmt.Errorf("spec.domains: %s overlaps with a domain of another, older tenant, which keeps its host names; kubectl get tenants "+
-			"-o custom-columns=NAME:.metadata.name,DOMAINS:.spec.domains shows administrators whose. Remove one of the two in the platform repository", contested))
+			"-o custom-columns=NAME:.metadata.name,DOMAINS:.spec.domains shows administrators which tenant. Remove one of the two in the platform repository", contested))
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func TestADomainOfAnOlderTenantIsNotInForce(t *testing.T) {
 		t.Errorf("the older tenant: %v", err)
 	}
 	err := b.compareDomains(t.Context(), b.newScope(young))
-	if err == nil || step.Waits(err) || step.Fails(err) || err.Error() != "spec.domains: example.com overlaps with a domain of another, older tenant, which keeps its host names; kubectl get tenants -o custom-columns=NAME:.metadata.name,DOMAINS:.spec.domains shows administrators whose. Remove one of the two in the platform repository" || strings.Contains(err.Error(), "rival") {
+	if err == nil || step.Waits(err) || step.Fails(err) || err.Error() != "spec.domains: example.com overlaps with a domain of another, older tenant, which keeps its host names; kubectl get tenants -o custom-columns=NAME:.metadata.name,DOMAINS:.spec.domains shows administrators which tenant. Remove one of the two in the platform repository" || strings.Contains(err.Error(), "rival") {
 		t.Errorf("the younger tenant: %v", err)
 	}
 	if woken := b.withDomains(t.Context(), old); len(woken) != 1 || woken[0].Name != "acme" {
@@ -38,7 +38,7 @@ func TestADomainOfAnOlderTenantIsNotInForce(t *testing.T) {
 		t.Errorf("a tenant without domains wakes %v", woken)
 	}
 	if !domainsChanged.Update(event.UpdateEvent{ObjectOld: old, ObjectNew: changed}) || domainsChanged.Update(event.UpdateEvent{ObjectOld: old, ObjectNew: old.DeepCopy()}) {
-		t.Error("changes of domains are not told apart")
+		t.Error("a change of domains is not noticed")
 	}
 	old.Spec.Domains = nil
 	if err := b.api.Update(t.Context(), old); err != nil {

@@ -32,7 +32,7 @@ type scope struct {
 	keys *v1alpha1.SopsStatus
 	// over and unenforced are the conditions OverBudget and NotEnforced, set by guard.
 	over, unenforced step.Note
-	// projects is the number of projects, set by applyRepository; -1 before.
+	// projects is the number of projects, that of the last status until applyRepository sets it.
 	projects int
 	// unfollowed is the number of projects from a repository that the tenant does not have any more, set by applyRepository.
 	unfollowed int

@@ -18,7 +18,7 @@ func TestTheSummaryNamesSettingsThatAreSeldomMeant(t *testing.T) {
 		unfollowed int
 		want       string
 	}{
-		"nothing to tell": {owners: owners, want: "Home is namespace kubeop-acme"},
+		"nothing more": {owners: owners, want: "Home is namespace kubeop-acme"},
 		"nobody has access": {
 			want: "Home is namespace kubeop-acme; spec.owners is empty, so that only administrators have access",
 		},

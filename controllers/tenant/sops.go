@@ -12,9 +12,9 @@ import (
 	"github.com/kubeop/kubeop/internal/sopskey"
 )
 
-// NewKeys returns the keys of tenants, which are in Secrets of the operator's namespace. The client must not read from a cache.
-func NewKeys(direct client.Client, of string) *sopskey.Keys {
-	return &sopskey.Keys{Client: direct, Namespace: of, Identity: namespace.Identity}
+// NewKeys returns the keys of tenants, which are in Secrets of a namespace, that of the operator. The client must not read from a cache.
+func NewKeys(direct client.Client, operatorNamespace string) *sopskey.Keys {
+	return &sopskey.Keys{Client: direct, Namespace: operatorNamespace, Identity: namespace.Identity}
 }
 
 // makeKey makes the age key that a tenant wants, and keeps its earlier ones. What was made is kept, also when the tenant no longer wants it.

@@ -28,7 +28,9 @@ import (
 )
 
 // SetupWithManager adds the controller. These events wake a tenant: a change of its Tenant, of an object created for it or of the domains
-// of another tenant, a policy that it is under, its key for encrypted files (in secrets), an admission policy that appears, goes or denies, the kind ClusterNetworkPolicy that appears or goes, a project that is created, deleted, stopped or resumed, and an app of a project that is created or deleted, or whose readiness changes.
+// of another tenant, a policy that it is under, its key for encrypted files (in secrets), an admission policy that appears, goes or denies,
+// the kind ClusterNetworkPolicy that appears or goes, a project that is created, deleted, stopped or resumed, and an app of a project that
+// is created or deleted, or whose readiness changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, options controller.Options) error {
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	c, err := ctrl.NewControllerManagedBy(mgr).
@@ -52,8 +54,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets cache.Cache, opt
 	return nil
 }
 
-// onProject wakes the tenant of a project: at once, but only after rollup.Pause if the project is gone. One commit often removes many, and each time the tenant has to write its
-// FlowSchemas and its status.
+// onProject wakes the tenant of a project: at once, but only after rollup.Pause if the project is gone. One commit often removes many, and
+// each time the tenant has to write its FlowSchemas and its status.
 var onProject = handler.Funcs{
 	CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { wake(q, tenantOf(ctx, e.Object), 0) },
 	UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { wake(q, tenantOf(ctx, e.ObjectNew), 0) },

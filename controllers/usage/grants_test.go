@@ -16,7 +16,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// granting is a tenant with a budget of processors, whose quotas are in a watch that shows what is written only when told to.
+// granting is a tenant with a budget of processors, whose quotas are in a watch that shows what is written only when the test says so.
 type granting struct {
 	*Grants
 	t      *testing.T

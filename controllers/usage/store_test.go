@@ -58,7 +58,7 @@ func configMaps(n int64) corev1.ResourceList {
 	return corev1.ResourceList{"count/configmaps": *resource.NewQuantity(n, resource.DecimalSI)}
 }
 
-// has sets what a namespace has, and tells of it.
+// has sets what a namespace has, and sends the change.
 func (w *world) has(namespace string, n int64) {
 	w.mu.Lock()
 	w.quotas[namespace] = &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{Hard: configMaps(60)}, Status: corev1.ResourceQuotaStatus{Used: configMaps(n)}}
@@ -126,7 +126,7 @@ func TestShareCountsAllNamespacesOfTheTenant(t *testing.T) {
 	}
 }
 
-// wakes starts the store and returns what it wakes, a second after it was told.
+// wakes starts the store and returns what it wakes, a second after the change.
 func (w *world) wakes() func(want ...string) {
 	woken := make(chan string, 10)
 	w.store.OnChange(func(_ context.Context, tenant string) { woken <- tenant })
@@ -177,7 +177,7 @@ func TestProjectsAreWokenWhenAnotherUsesTheRest(t *testing.T) {
 	expect()
 }
 
-// TestAChangeIsKeptUntilThereIsSomethingToWake: the store may hear of changes before the controller of projects is set up.
+// TestAChangeIsKeptUntilThereIsSomethingToWake: the store may get changes before the controller of projects is set up.
 func TestAChangeIsKeptUntilThereIsSomethingToWake(t *testing.T) {
 	w := newWorld(t)
 	w.has("kubeop-acme-blog", 55)
@@ -190,8 +190,8 @@ func TestAChangeIsKeptUntilThereIsSomethingToWake(t *testing.T) {
 	}
 }
 
-// TestStartHearsOfTheFirstChange, whether it begins to wait before or after it.
-func TestStartHearsOfTheFirstChange(t *testing.T) {
+// TestStartGetsTheFirstChange, whether it begins to wait before or after it.
+func TestStartGetsTheFirstChange(t *testing.T) {
 	for name, early := range map[string]bool{"before": true, "after": false} {
 		w := newWorld(t)
 		var signals <-chan struct{}
@@ -204,7 +204,7 @@ func TestStartHearsOfTheFirstChange(t *testing.T) {
 		select {
 		case <-signals:
 		default:
-			t.Errorf("%s: the change is not heard of", name)
+			t.Errorf("%s: there is no signal of the change", name)
 		}
 	}
 }

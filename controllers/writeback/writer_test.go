@@ -62,7 +62,8 @@ type fixture struct {
 	api        client.Client
 	from       git.Source
 	woken      chan struct{}
-	// declaring, sourcing and authorizing are what Declaring, Source and APIAuth fail with. opened counts the pull requests that were requested, and refuse how many of them are refused.
+	// declaring, sourcing and authorizing are what Declaring, Source and APIAuth fail with. opened counts the pull requests that were
+	// requested, and refuse how many of them are refused.
 	declaring, sourcing, authorizing error
 
 	mode           v1alpha1.WriteMode
@@ -348,11 +349,11 @@ func TestFailuresThatOnlyPeopleCanEndAreReportedAtOnce(t *testing.T) {
 	}
 }
 
-// TestOnlyTheLastUpdateOfAKeyCounts: the end of an attempt for another one is told to nobody.
+// TestOnlyTheLastUpdateOfAKeyCounts: the end of an attempt for another one calls no Done.
 func TestOnlyTheLastUpdateOfAKeyCounts(t *testing.T) {
-	told := 0
+	ended := 0
 	ask := func(change func(*update.Update)) update.Update {
-		u := update.Update{Key: "image web", Version: "1", Mode: v1alpha1.WriteCommit, App: &v1alpha1.App{}, Done: func() { told++ }}
+		u := update.Update{Key: "image web", Version: "1", Mode: v1alpha1.WriteCommit, App: &v1alpha1.App{}, Done: func() { ended++ }}
 		change(&u)
 		return u
 	}
@@ -362,7 +363,7 @@ func TestOnlyTheLastUpdateOfAKeyCounts(t *testing.T) {
 		"another mode":    func(u *update.Update) { u.Mode = v1alpha1.WritePullRequest },
 	} {
 		t.Run(name, func(t *testing.T) {
-			told = 0
+			ended = 0
 			w := New(Options{Queue: gitreport.NewQueue(clocktesting.NewFakeClock(time.Unix(1000, 0)), nil)})
 			w.Ask(ask(func(*update.Update) {}))
 			first := w.pending["image web"]
@@ -374,14 +375,14 @@ func TestOnlyTheLastUpdateOfAKeyCounts(t *testing.T) {
 				t.Errorf("got %v: it was not asked for", got)
 			}
 			w.done(first, errors.New("away"))
-			if note := w.Note("image web", "Failed"); told != 0 || note.Status != "" || first.answered {
-				t.Errorf("told %d times; %+v", told, note)
+			if note := w.Note("image web", "Failed"); ended != 0 || note.Status != "" || first.answered {
+				t.Errorf("ended %d times; %+v", ended, note)
 			}
 			now := w.pending["image web"]
 			w.done(now, errors.New("away"))
 			w.done(now, nil)
-			if told != 2 || !now.answered || now.failure != nil || now.failures != 2 {
-				t.Errorf("told %d times; %+v", told, now)
+			if ended != 2 || !now.answered || now.failure != nil || now.failures != 2 {
+				t.Errorf("ended %d times; %+v", ended, now)
 			}
 		})
 	}

@@ -380,7 +380,7 @@ func TestAnObjectThatTheWatchHasNotSeenIsNotWrittenAgain(t *testing.T) {
 	}
 }
 
-// What left a source may be what fills the quota, so that its refusal is told from others.
+// What left a source may be what fills the quota, so its refusal is distinguished from others.
 func TestAFullQuotaIsDistinguishedFromOtherRefusals(t *testing.T) {
 	b := newFixture(t)
 	quota := &corev1.ResourceQuota{
@@ -402,7 +402,7 @@ func TestAFullQuotaIsDistinguishedFromOtherRefusals(t *testing.T) {
 	}
 }
 
-// counting returns the fixture's client, which tells of every request. What stands for the watch asks by another.
+// counting returns the fixture's client, which counts every request. What stands for the watch asks by another.
 func (b *fixture) counting(count func(verb string)) client.Client {
 	return interceptor.NewClient(b.Client.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {

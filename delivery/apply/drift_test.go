@@ -84,7 +84,7 @@ func TestOnlyCorrectedFieldsAreReported(t *testing.T) {
 	}
 	objects := []*unstructured.Unstructured{b.config("one", "a"), b.config("two", "a"), secret("noted"), secret("changed")}
 	if result, _ := b.pass(Set{}, objects...); len(result.Corrected) != 0 {
-		t.Errorf("new objects are told as put back: %+v", result.Corrected)
+		t.Errorf("new objects are reported as corrected: %+v", result.Corrected)
 	}
 	b.by("somebody", `{"data":{"key":"theirs"}}`, objects[0])
 	b.by("somebody", `{"metadata":{"annotations":{"a":"b"}}}`, objects[2])
@@ -288,7 +288,7 @@ func TestASparedObjectIsLeftWithoutItsLabels(t *testing.T) {
 	}
 }
 
-// TestSparedMetadataIsLeft spares what also says which object it is and whose.
+// TestSparedMetadataIsLeft spares paths that also have the object's identity and owner labels.
 func TestSparedMetadataIsLeft(t *testing.T) {
 	for _, path := range []string{"/metadata", "/metadata/labels", "/metadata/labels/theirs"} {
 		t.Run(path, func(t *testing.T) {

@@ -38,7 +38,7 @@ func (t *target) keepPods(ctx context.Context, from precondition) (*unstructured
 	return whole, nil
 }
 
-// withLivePods returns the object with the owner's labels of the live pod template, as far as the live object's metadata tell them.
+// withLivePods returns the object with the owner's labels of the live pod template, as far as the live object's metadata have them.
 func (t *target) withLivePods(whole *unstructured.Unstructured) *unstructured.Unstructured {
 	path := own.PodLabelPath(whole)
 	if t.live == nil || path == nil {

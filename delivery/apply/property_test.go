@@ -305,7 +305,7 @@ func (w *world) deliverAll() error {
 }
 
 // recordedAsThere checks that nothing that an app owns is forgotten, and once nothing is wrong, that nothing else is recorded.
-// Until then what was never made may be recorded, because the process ended before it told.
+// Until then what was never made may be recorded, because the process ended before it returned.
 func (w *world) recordedAsThere(a *randomApp, there map[string]*unstructured.Unstructured, exact bool) {
 	var recorded, owned []string
 	for _, e := range a.recorded {
@@ -324,7 +324,7 @@ func (w *world) recordedAsThere(a *randomApp, there map[string]*unstructured.Uns
 	}
 }
 
-// deliver is what the controller does with an app. Now and then the process ends before it has told what it did.
+// deliver is what the controller does with an app. Now and then the process ends before it returns what it did.
 func (w *world) deliver(a *randomApp) error {
 	killed := w.IntN(10) == 0
 	w.look()

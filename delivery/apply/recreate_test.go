@@ -76,7 +76,7 @@ func TestImmutableFieldsAreRecreatedOrRefused(t *testing.T) {
 				t.Errorf("the advice is %v", err)
 			}
 			if b.uid(c.object(b, "a")) != before || len(b.recorded) != 1 {
-				t.Errorf("it was made anew without being told to; recorded is %v", b.recorded)
+				t.Errorf("it was recreated although nothing allows it; recorded is %v", b.recorded)
 			}
 			result, err := b.Apply(t.Context(), Set{Client: b.Client, Objects: objectsOf(c.object(b, "b")), Recorded: b.recorded, Force: true})
 			for Only(err, ErrPending) { // The controller manager deletes what has dependents.

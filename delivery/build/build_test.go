@@ -133,7 +133,7 @@ func sources(t *testing.T) map[string]Source {
 	}
 }
 
-// TestTheLimitsOfAnAppHoldInAnotherProcess: an error of another process is still told apart by its kind.
+// TestTheLimitsOfAnAppHoldInAnotherProcess: an error of another process keeps its kind.
 func TestTheLimitsOfAnAppHoldInAnotherProcess(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{})
 	source := git(map[string]string{"app/a.yaml": padded("a"), "app/b.yaml": padded("b")}, v1alpha1.Build{})

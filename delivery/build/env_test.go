@@ -41,7 +41,7 @@ type fixture struct {
 	*Builder
 	t    testing.TB
 	pool *sandbox.Pool
-	// function is what the processes are to do instead of what they are told, where it is set, and calls how often they were told to.
+	// function, unless "", replaces the function that the processes are called with. calls counts the calls.
 	function string
 	calls    int
 	dir      string

@@ -39,7 +39,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzOrder: whatever a process is told to build, and is answered about files, it ends with an answer or an error.
+// FuzzOrder: whatever a process has to build, and whatever it reads of files, it ends with an answer or an error.
 func FuzzOrder(f *testing.F) {
 	source := git(map[string]string{"app/kustomization.yaml": "resources: [a.yaml]\n", "app/a.yaml": manifest("a")}, v1alpha1.Build{})
 	text, err := message.Write(orderOf(&source, (&answers{}).keep))

@@ -82,7 +82,7 @@ func TestTheSameSourceIsEvaluatedOnce(t *testing.T) {
 	}
 }
 
-// TestAMemoEqualsTheBuild: objects, decrypted values and the class of an error; and the objects are the caller's to change.
+// TestAMemoEqualsTheBuild: objects, decrypted values and the class of an error; and the caller may change the objects.
 func TestAMemoEqualsTheBuild(t *testing.T) {
 	b := newFixture(t, sandbox.Limits{})
 	for name, source := range sources(t) {

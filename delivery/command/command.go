@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 )
 
-// Who says whose rights a command needs. docs/tenants.md lists the commands of each role.
+// Who is the role whose rights a command needs. docs/tenants.md lists the commands of each role.
 type Who string
 
 const (

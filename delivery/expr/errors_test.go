@@ -28,7 +28,7 @@ var leaks = map[string]string{
 	"a key of a map of its own":    "{'a': 1}[dep.data.password] == 1",
 	"a key in a loop":              "dep.data.words.exists(w, dep.data[w] == '')",
 	"a key out of a condition":     "dep.data[dep.kind == 'Vault' ? dep.data.password : 'x'] == ''",
-	"a key, and its name told":     "dep.data.hidden == '' || dep.data[dep.data.password] == ''",
+	"a key, named by a value":      "dep.data.hidden == '' || dep.data[dep.data.password] == ''",
 	"a number as an index":         "dep.data.words[dep.data.pin] == ''",
 	"a float as an index":          "dep.data.words[dep.status.ratio] == ''",
 	"a text as an index":           "dep.data.words[dep.data.password] == ''",
@@ -49,7 +49,7 @@ var leaks = map[string]string{
 	"a loop over the value":        "dep.data.password.exists(c, c == 'x')",
 }
 
-// TestNoErrorRepeatsTheContentOfAnObject has an error told, which others read, about a value that they may not read.
+// TestNoErrorRepeatsTheContentOfAnObject: people read the error who may not read the value.
 func TestNoErrorRepeatsTheContentOfAnObject(t *testing.T) {
 	for name, text := range leaks {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func checkErrorText(t *testing.T, err error) {
 	}
 }
 
-// TestAnErrorNamesTheExpressionsOwnWords has what helps an author told where it is his own.
+// TestAnErrorNamesTheExpressionsOwnWords: the text of the expression helps its author, and is no secret.
 func TestAnErrorNamesTheExpressionsOwnWords(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, want string

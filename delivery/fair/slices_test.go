@@ -30,7 +30,7 @@ func newRuns(t *testing.T, places int) *runs {
 	return &runs{Slices: NewSlices("slices", places, testSlice, nil, clock.RealClock{}), t: t}
 }
 
-// work takes so long, and ends when it is told to.
+// work takes so long, and ends when it is stopped.
 func (b *runs) work(d time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		b.most.Store(max(b.most.Load(), b.now.Add(1)))

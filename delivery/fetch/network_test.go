@@ -21,7 +21,7 @@ import (
 // loopback is the Network of tests, whose servers are on this machine.
 var loopback = &transport.Network{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 
-// TestEveryWayIsGuarded tries each kind of URL with a server on loopback that must not hear of it.
+// TestEveryWayIsGuarded tries each kind of URL with a server on loopback that must get no request.
 func TestEveryWayIsGuarded(t *testing.T) {
 	recordingServer := func(_ http.ResponseWriter, req *http.Request) { t.Errorf("%s was asked for %s", req.Host, req.URL) }
 	inner := httptest.NewServer(http.HandlerFunc(recordingServer))

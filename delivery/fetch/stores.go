@@ -46,11 +46,11 @@ type Bounds struct {
 	Kept, Inflated int64
 }
 
-// Limit sets the limits of what is fetched for each tenant. It calls of, which must not block, with the name of a tenant, or with the name
+// Limit sets the limits of what is fetched for each tenant. It calls bounds, which must not block, with the name of a tenant, or with the name
 // of a Repository for the Repository's own commits. Call Limit before the first fetch.
-func (s *Stores) Limit(of func(name string) Bounds) {
-	s.disk.LimitOf = func(name string) int64 { return of(name).Kept }
-	s.Git.LimitPacks(func(name string) int64 { return of(name).Inflated })
+func (s *Stores) Limit(bounds func(name string) Bounds) {
+	s.disk.LimitOf = func(name string) int64 { return bounds(name).Kept }
+	s.Git.LimitPacks(func(name string) int64 { return bounds(name).Inflated })
 }
 
 // Unpack sets the Reader of the packs of Git fetches. Call it before the first fetch.

@@ -32,7 +32,7 @@ func TestFieldsAddedByHandAreRemoved(t *testing.T) {
 		}
 		return out
 	}
-	cases := map[string]struct{ list, hands, others, want string }{
+	cases := map[string]struct{ list, manual, others, want string }{
 		"an item of a set":           {`["a","b"]`, `{"f:list":{"v:\"b\"":{}}}`, `{}`, `["a"]`},
 		"a number of a set":          {`[1,2]`, `{"f:list":{"v:2":{}}}`, `{}`, `[1]`},
 		"an item that others own":    {`["a","b"]`, `{"f:list":{"v:\"b\"":{},"v:\"a\"":{}}}`, `{"f:list":{"v:\"a\"":{}}}`, `["a"]`},
@@ -60,7 +60,7 @@ func TestFieldsAddedByHandAreRemoved(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := WithoutManualFields(owned(list(c.list), [2]string{"kubectl-edit", c.hands}, [2]string{"kubeop", c.others}), Unmanaged{})
+			got, err := WithoutManualFields(owned(list(c.list), [2]string{"kubectl-edit", c.manual}, [2]string{"kubeop", c.others}), Unmanaged{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestFieldsWithoutOwnersStay(t *testing.T) {
 	}
 }
 
-// TestRemovingFieldsKeepsTheIdentityOfAnObject has a person claim what says which object it is, without which a Secret would be shown.
+// TestRemovingFieldsKeepsTheIdentityOfAnObject: kind, version and name stay even if a person owns them. Without the kind, the data of a Secret would be shown.
 func TestRemovingFieldsKeepsTheIdentityOfAnObject(t *testing.T) {
 	o := owned([]any{"a"}, [2]string{"kubectl-edit", `{"f:apiVersion":{},"f:kind":{},"f:metadata":{".":{},"f:name":{}},"f:list":{}}`})
 	got, err := WithoutManualFields(o, Unmanaged{})
@@ -99,8 +99,7 @@ func TestRemovingFieldsKeepsTheIdentityOfAnObject(t *testing.T) {
 	}
 }
 
-// TestManyItemsAreFoundSoon compares the largest lists that an object can hold, of which each item by itself would take as
-// long as the whole list.
+// TestManyItemsAreFoundSoon removes 50,000 items from the largest lists that an object can hold. A search for each item would take quadratic time.
 func TestManyItemsAreFoundSoon(t *testing.T) {
 	const items, managers = 50000, 3000
 	var scalars, keyed []any

@@ -61,7 +61,7 @@ func changed(f metav1.ManagedFieldsEntry, change func(*metav1.ManagedFieldsEntry
 	return f
 }
 
-func TestTheManagersOfAnObjectTellWhoWroteIt(t *testing.T) {
+func TestTheManagersOfAnObjectNameWhoWroteIt(t *testing.T) {
 	type facts struct{ Applied, ByHand, Scaled bool }
 	for name, c := range map[string]struct {
 		entry metav1.ManagedFieldsEntry

@@ -30,8 +30,8 @@ type Defaults struct {
 	Classes v1alpha1.ClassDefaults
 }
 
-// DefaultsOf returns the defaults of the rules. If two policies differ about a label of nodes or a class, that of the first policy by name counts, and the other
-// policy refuses the pod, or the class if its list does not have it.
+// DefaultsOf returns the defaults of the rules. If two policies differ about a label of nodes or a class, that of the first policy by name
+// counts, and the other policy refuses the pod, or the class if its list does not have it.
 func DefaultsOf(spec *v1alpha1.GuardrailsSpec) Defaults {
 	d, always := Defaults{Nodes: map[string]v1alpha1.LabelValue{}}, true
 	for _, applied := range slices.Backward(spec.Deny) {
@@ -54,9 +54,9 @@ func DefaultsOf(spec *v1alpha1.GuardrailsSpec) Defaults {
 	return d
 }
 
-// Default writes the defaults into the templates of pods, Ingresses and Gateways, in place. What an author wrote stays, and the rule refuses it. It leaves Pods and Jobs as they are,
-// because the API server refuses that change of existing ones: their pods get the defaults from the policies kubeop-guardrails-placing, -pulling and -classing
-// when they are created.
+// Default writes the defaults into the templates of pods, Ingresses and Gateways, in place. What an author wrote stays, and the rule
+// refuses it. It leaves Pods and Jobs as they are, because the API server refuses that change of existing ones: their pods get the defaults
+// from the policies kubeop-guardrails-placing, -pulling and -classing when they are created.
 func Default(objects []*unstructured.Unstructured, spec *v1alpha1.GuardrailsSpec) {
 	if spec == nil {
 		return

@@ -190,7 +190,7 @@ func refusedByScheduler(message string) corev1.PodStatus {
 	}}}
 }
 
-// event tells of an object from a minute on.
+// event is an event about an object after some minutes.
 func event(of client.Object, minute int, reason, message string) *corev1.Event {
 	return &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprintf("%s.%s.%d", of.GetName(), reason, minute)},

@@ -68,7 +68,7 @@ func TestChecksJudgeInThePlaceOfKstatus(t *testing.T) {
 					t.Errorf("-want +got:\n%s", diff)
 				}
 			}
-			if asked := w.told(); asked != "Get:1" {
+			if asked := w.requests(); asked != "Get:1" {
 				t.Errorf("three looks at one version asked %s, want %q", asked, "Get:1")
 			}
 			got, err := Look(t.Context(), e, blind, []Ref{refTo(c.live)})

@@ -18,7 +18,7 @@ const maxClaimEvents = 2000
 
 var claims = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 
-// stuckClaim are the reasons of events that say why a claim has no volume, the most telling first. Those of type Normal are among them: no
+// stuckClaim are the reasons of events that say why a claim has no volume, the most precise first. Those of type Normal are among them: no
 // storage class, a provisioner that has not answered yet, and a pod that has no node yet.
 var stuckClaim = []string{"ProvisioningFailed", "VolumeMismatch", "FailedBinding", "ExternalProvisioning", "WaitForPodScheduled"}
 

@@ -26,8 +26,8 @@ func TestAClaimThatWaitsForItsFirstPodIsHealthy(t *testing.T) {
 		held, refs, w.objects = append(held, data), append(refs, refTo(data)), append(w.objects, unused(data))
 	}
 	v, err := Look(t.Context(), w.explainer(t), watch(t, held...), refs)
-	if err != nil || !v.Healthy() || w.told() != "EventList:1" {
-		t.Errorf("got %v, %v, asked %q", v, err, w.told())
+	if err != nil || !v.Healthy() || w.requests() != "EventList:1" {
+		t.Errorf("got %v, %v, asked %q", v, err, w.requests())
 	}
 	if why := w.explainer(t).Explain(t.Context(), unstructuredOf(t, held[0])); why != (Trouble{}) {
 		t.Errorf("explained as %q", why)

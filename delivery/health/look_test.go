@@ -88,7 +88,7 @@ func TestLookNamesTheObjectThatIsNotHealthy(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if asked := w.told(); asked != c.asked {
+			if asked := w.requests(); asked != c.asked {
 				t.Errorf("asked %q, want %q", asked, c.asked)
 			}
 		})
@@ -98,8 +98,8 @@ func TestLookNamesTheObjectThatIsNotHealthy(t *testing.T) {
 func TestLookReadsAnObjectThatIsNotWatched(t *testing.T) {
 	w := &world{objects: []client.Object{deployment(available)}}
 	v, err := Look(t.Context(), w.explainer(t), nil, []Ref{refTo(deployment())})
-	if err != nil || !v.Healthy() || w.told() != "Get:1" {
-		t.Errorf("got %v, %v, asked %q", v, err, w.told())
+	if err != nil || !v.Healthy() || w.requests() != "Get:1" {
+		t.Errorf("got %v, %v, asked %q", v, err, w.requests())
 	}
 }
 
@@ -108,7 +108,7 @@ func TestWithoutAWatchAJobIsRead(t *testing.T) {
 	w := &world{objects: []client.Object{failed}}
 	v, err := Look(t.Context(), w.explainer(t), nil, []Ref{refTo(failed)})
 	if err != nil || !v.Final {
-		t.Errorf("got %v, %v, asked %q", v, err, w.told())
+		t.Errorf("got %v, %v, asked %q", v, err, w.requests())
 	}
 }
 
@@ -129,8 +129,8 @@ func TestFinishedAndScaledDownObjectsAreHealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := &world{}
 			v, err := Look(t.Context(), w.explainer(t), watch(t, o), []Ref{refTo(o)})
-			if err != nil || !v.Healthy() || w.told() != "" {
-				t.Errorf("got %v, %v, asked %q", v, err, w.told())
+			if err != nil || !v.Healthy() || w.requests() != "" {
+				t.Errorf("got %v, %v, asked %q", v, err, w.requests())
 			}
 		})
 	}
@@ -152,8 +152,8 @@ func TestLookExplainsThreeObjectsAtMost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "Logs:3 PodList:3"; w.told() != want {
-		t.Errorf("asked %q, want %q", w.told(), want)
+	if want := "Logs:3 PodList:3"; w.requests() != want {
+		t.Errorf("asked %q, want %q", w.requests(), want)
 	}
 	if !v.Final || len(v.Failed) != 3 || !strings.HasPrefix(v.Failed[2], "Deployment/web-4") || !strings.Contains(v.Failed[2], "exit code 2") || len(v.Waiting) != 2 {
 		t.Errorf("what Kubernetes gave up on is not asked about first: %+v", v)
@@ -228,8 +228,8 @@ func TestKindsThatTheDeployerMayNotListAreLeftOut(t *testing.T) {
 	}
 }
 
-// told lists what was asked, in one line.
-func (w *world) told() string {
+// requests lists what was asked, in one line.
+func (w *world) requests() string {
 	var all []string
 	for what, times := range w.asked {
 		all = append(all, fmt.Sprintf("%s:%d", what, times))

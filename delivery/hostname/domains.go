@@ -1,4 +1,4 @@
-// Package hostname compares host names with domains, and says which domain is whose. It is pure.
+// Package hostname compares host names with domains, and says which tenant has a domain. It is pure.
 package hostname
 
 import (
@@ -30,8 +30,8 @@ func Contested(tenant *v1alpha1.Tenant, all []v1alpha1.Tenant) string {
 	return ""
 }
 
-// Reserved reports whether a host name, which may be a wildcard, is in a domain of a tenant that is older than this one, which has domains itself. That can
-// only be if their domains overlap: the older tenant keeps its names.
+// Reserved reports whether a host name, which may be a wildcard, is in a domain of an older tenant. If the domains of two tenants overlap, the older
+// one keeps its names. It is false for a tenant without domains.
 func Reserved(tenant *v1alpha1.Tenant, all []v1alpha1.Tenant, name string) bool {
 	base, wildcard := strings.CutPrefix(name, "*.")
 	within := func(domain string) bool { return Below(domain, base) || wildcard && Below(base, domain) }

@@ -187,7 +187,7 @@ func TestAFirstListFailsAtItsSecondRefusal(t *testing.T) {
 			select {
 			case <-watched.gone:
 			default:
-				t.Error("nobody is told that the watch is given up")
+				t.Error("nobody is notified of the end of the watch")
 			}
 		})
 	}
@@ -369,17 +369,17 @@ func record(name, version, release, app string) *metav1.PartialObjectMetadata {
 	}}
 }
 
-// TestRowsAreKnownByNameReleaseAndApp, and each change is told to those whom it concerns.
+// TestRowsAreKnownByNameReleaseAndApp, and those whom a change concerns are notified.
 func TestRowsAreKnownByNameReleaseAndApp(t *testing.T) {
-	var told []string
-	s := newRows(func(name string, labels map[string]string) { told = append(told, name+" of "+labels["name"]) })
+	var notified []string
+	s := newRows(func(name string, labels map[string]string) { notified = append(notified, name+" of "+labels["name"]) })
 	want := func(what string, err error, changes ...string) {
 		t.Helper()
-		slices.Sort(told)
-		if diff := cmp.Diff(changes, told); diff != "" || err != nil {
+		slices.Sort(notified)
+		if diff := cmp.Diff(changes, notified); diff != "" || err != nil {
 			t.Errorf("%s: %v\n%s", what, err, diff)
 		}
-		told = nil
+		notified = nil
 	}
 	plain := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "plain", ResourceVersion: "1"}}
 	want("the first list", s.Replace([]any{record("a", "1", "web", "shop"), record("b", "1", "db", "shop"), plain}, ""))

@@ -151,7 +151,7 @@ func TestANamespaceThatDoesNotExistHasNoTenant(t *testing.T) {
 	}
 }
 
-// TestObjectsOfThisAPIAreReadFromTheOperatorsOwnCache, and a failure of it is no absence.
+// TestObjectsOfThisAPIAreReadFromTheOperatorsOwnCache. An error of the cache does not count as absence.
 func TestObjectsOfThisAPIAreReadFromTheOperatorsOwnCache(t *testing.T) {
 	away := errors.New("the cache is not started")
 	w := inMemory(t, interceptor.Funcs{
@@ -215,7 +215,7 @@ func TestAKindIsWatchedByWhoMayListAndWatchIt(t *testing.T) {
 	}
 }
 
-// TestAKindIsWatchedOnceTheOperatorMay: an administrator allows it while the operator runs. It asks once a minute, and nobody waits for that.
+// TestAKindIsWatchedOnceTheOperatorMay: an administrator allows it while the operator runs. It asks once a minute, and no caller waits for the answer.
 func TestAKindIsWatchedOnceTheOperatorMay(t *testing.T) {
 	var may atomic.Bool
 	asked := make(chan struct{}, 10)

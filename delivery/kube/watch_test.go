@@ -42,7 +42,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/health"
 )
 
-// operator is a Watch as the operator has it, and what it hears of by OnKind.
+// operator is a Watch as the operator has it, and the kinds that OnKind was called with.
 type operator struct {
 	*Watch
 	*line
@@ -244,7 +244,7 @@ func TestSubscribersGetBothForms(t *testing.T) {
 	o.make(t, namespace, fmt.Sprintf(deployment, "held-"+namespace))
 	o.make(t, namespace, "{apiVersion: v1, kind: ConfigMap, metadata: {name: seen-"+namespace+"}}")
 	missing := map[string]bool{"acme/held-" + namespace: true, "acme/seen-" + namespace: true}
-	eventually(t, "both are told", func() bool {
+	eventually(t, "both are notified", func() bool {
 		for o.queue.Len() > 0 {
 			request, _ := o.queue.Get()
 			delete(missing, request.Name)
@@ -404,7 +404,7 @@ func TestADeploymentTakesLittleMemory(t *testing.T) {
 	if err := o.Follow(t.Context(), deployments); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the queue heard of all", func() bool { return o.queue.Len() >= count })
+	eventually(t, "the queue got all", func() bool { return o.queue.Len() >= count })
 	for o.queue.Len() > 0 {
 		request, _ := o.queue.Get()
 		o.queue.Done(request)

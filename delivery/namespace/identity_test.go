@@ -21,7 +21,7 @@ func owned(folder string, names ...string) *v1alpha1.Tenant {
 	return t
 }
 
-func TestTheRepositoryTellsWhetherATenantIsTheSame(t *testing.T) {
+func TestTheRepositorySaysWhetherATenantIsTheSame(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b *v1alpha1.Tenant
 		same bool

@@ -44,11 +44,11 @@ func TestFieldsOfPodsAreFoundInOtherKinds(t *testing.T) {
 	}
 }
 
-func TestADefinitionOfTolerationsIsNone(t *testing.T) {
+func TestADefinitionWithTolerationsIsNotRefused(t *testing.T) {
 	judge(t, `{apiVersion: example.com/v1, kind: Schema, metadata: {name: web}, properties: {tolerations: {type: array}, podAntiAffinity: {properties: {}}, spec: {nodeName: a}}}`, "")
 }
 
-func TestANodeNameOutsideOfASpecIsNone(t *testing.T) {
+func TestANodeNameOutsideOfASpecIsNotRefused(t *testing.T) {
 	judge(t, `{apiVersion: example.com/v1, kind: Record, metadata: {name: web}, lastRun: {containers: [], nodeName: a}}`, "")
 	judge(t, `{apiVersion: example.com/v1, kind: Record, metadata: {name: web}, lastRun: {containers: [], volumes: [{name: v, nfs: {}}]}}`, "")
 	judge(t, `{apiVersion: example.com/v1, kind: Record, metadata: {name: web}, spec: {nodeName: a, volumes: [{name: v, nfs: {}}]}}`, "")

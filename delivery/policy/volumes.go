@@ -96,8 +96,8 @@ func claimsOf(object *unstructured.Unstructured) []map[string]any {
 	return claims
 }
 
-// blockedDrain: the disruption budget lets no pod be evicted, whatever runs, so no node with such a pod can be drained. How many pods run is not known
-// here, so budgets that want as many as there are pass.
+// blockedDrain: the disruption budget lets no pod be evicted, whatever runs, so no node with such a pod can be drained. How many pods run
+// is not known here, so budgets that want as many as there are pass.
 func blockedDrain(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()
 	if kind.Group != policyv1.GroupName || kind.Kind != "PodDisruptionBudget" {
@@ -124,8 +124,9 @@ func blockedDrain(object *unstructured.Unstructured, _ string) string {
 // run, so it may require more than there ever are.
 const mostAvailable = 10
 
-// mostAvailableShare is the largest share of its pods, in percent, that a disruption budget may require. Kubernetes rounds the number up (getExpectedPodCount of its controller), so that
-// share % of fewer than 100/(100-share) pods are all of them: 90 % need 10 pods before one can be evicted. It rounds maxUnavailable up, too, so each share of it but 0 % is at least one pod.
+// mostAvailableShare is the largest share of its pods, in percent, that a disruption budget may require. Kubernetes rounds the number up
+// (getExpectedPodCount of its controller), so that share % of fewer than 100/(100-share) pods are all of them: 90 % need 10 pods before one
+// can be evicted. It rounds maxUnavailable up, too, so each share of it but 0 % is at least one pod.
 const mostAvailableShare = 90
 
 // percent returns a percentage such as "90%"; 0 if the value is none.

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// CheckRequested returns what the schema cannot check of an amount that a project requests in a field of its spec: that it is not negative, and that
-// only whole objects are counted.
-func CheckRequested(of string, requested corev1.ResourceList) (faults []Fault) {
+// CheckRequested checks amounts that a project requests in the field path of its spec for what the schema cannot check: that they are not negative, and
+// that objects are counted in whole numbers.
+func CheckRequested(path string, requested corev1.ResourceList) (faults []Fault) {
 	for _, name := range slices.Sorted(maps.Keys(requested)) {
-		amount, field := requested[name], fmt.Sprintf("%s[%s]", of, name)
+		amount, field := requested[name], fmt.Sprintf("%s[%s]", path, name)
 		switch can := nearest(name, amount); {
 		case amount.Sign() < 0:
 			faults = append(faults, Fault{field, amount.String() + " is negative; it must be 0 or more"})

@@ -224,12 +224,12 @@ func TestValuesComeFromFilesThenFromTheAppAndStayOnlyIfPreserved(t *testing.T) {
 	}
 }
 
-// TestAnUninstallLeavesWhatItsObjectsOwnToPropagation: the API server is told what becomes of it.
+// TestAnUninstallLeavesWhatItsObjectsOwnToPropagation: the bodies of the deletions say what becomes of it.
 func TestAnUninstallLeavesWhatItsObjectsOwnToPropagation(t *testing.T) {
 	for given, want := range map[string]metav1.DeletionPropagation{"": metav1.DeletePropagationBackground, "foreground": metav1.DeletePropagationForeground, "orphan": metav1.DeletePropagationOrphan} {
 		t.Run(cmp.Or(given, "usual"), func(t *testing.T) {
 			tm := newTeam(t)
-			told := make(chan string, 20)
+			bodies := make(chan string, 20)
 			tm.between = func(next http.RoundTripper) http.RoundTripper {
 				return roundTrip(func(r *http.Request) (*http.Response, error) {
 					if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/configmaps/web") {
@@ -237,7 +237,7 @@ func TestAnUninstallLeavesWhatItsObjectsOwnToPropagation(t *testing.T) {
 						if err != nil {
 							return nil, err
 						}
-						told <- string(text)
+						bodies <- string(text)
 						r.Body = io.NopCloser(bytes.NewReader(text))
 					}
 					return next.RoundTrip(r)
@@ -251,10 +251,10 @@ func TestAnUninstallLeavesWhatItsObjectsOwnToPropagation(t *testing.T) {
 				t.Fatal(done, err)
 			}
 			tm.await(r)
-			if len(told) == 0 {
+			if len(bodies) == 0 {
 				t.Fatal("it was not deleted")
 			}
-			if got := <-told; !strings.Contains(got, string(want)) {
+			if got := <-bodies; !strings.Contains(got, string(want)) {
 				t.Errorf("got %q, want %s in it", got, want)
 			}
 		})

@@ -27,7 +27,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/release/fault"
 )
 
-// four is a manifest of four objects whose parts can be told apart by a value each.
+// four is a manifest of four objects, each with a value of its own.
 func four(account, config, service, deployment string) string {
 	return fmt.Sprintf(`---
 apiVersion: v1

@@ -210,7 +210,7 @@ func messagesOf(t *testing.T, file string) map[string]string {
 func keepMessages(t *testing.T, file string, messages map[string]string) {
 	t.Helper()
 	var out strings.Builder
-	out.WriteString("What people are told of charts that cannot be installed; (refused) by the platform, (rendering) by the chart or its\n" +
+	out.WriteString("Messages about charts that cannot be installed; (refused) by the platform, (rendering) by the chart or its\n" +
 		"values, (failed) by the cluster. go test -run TestMessagesOfTheCorpus -update writes it anew.\n")
 	for _, name := range slices.Sorted(maps.Keys(messages)) {
 		fmt.Fprintf(&out, "\n== %s\n%s\n", name, messages[name])

@@ -55,7 +55,7 @@ func TestWarningsAreReported(t *testing.T) {
 	}
 	r.Recorded.Revision, r.Recorded.Content = out.Deployed.Revision, out.Deployed.Content
 	if again := tm.deploy(r); len(again.Log) > 0 {
-		t.Errorf("told again: %q", again.Log)
+		t.Errorf("logged again: %q", again.Log)
 	}
 }
 

@@ -278,7 +278,7 @@ func TestAnotherAppsReleaseIsNotTouched(t *testing.T) {
 	r.App.Name = "other"
 	_, err := tm.Reconcile(t.Context(), r)
 	if !errors.Is(err, fault.ErrTaken) || err.Error() != "release web belongs to app shop; choose another spec.helm.releaseName" {
-		t.Errorf("got %v, want ErrTaken that says whose it is", err)
+		t.Errorf("got %v, want ErrTaken that names the owner", err)
 	}
 	if done, err := tm.Uninstall(t.Context(), r); !done || err != nil {
 		t.Errorf("uninstalling: %v, %v; want done, with nothing to do", done, err)

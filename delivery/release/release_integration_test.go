@@ -103,7 +103,7 @@ func TestASecondReconcileWritesNothing(t *testing.T) {
 	r.Recorded.Revision, r.Recorded.Content = 1, out.Deployed.Content
 	again := tm.deploy(r)
 	if again.Deployed.Objects != nil {
-		t.Error("objects that the caller knows were told again")
+		t.Error("objects that the caller knows were reported again")
 	}
 	tm.restart("restarted")
 	tm.deploy(r)
@@ -129,7 +129,7 @@ func TestSealedDigestsAreRecognized(t *testing.T) {
 	tm.settled()
 	for what, digest := range map[string]string{"content": out.Deployed.Content, "digest": out.Records.Snapshots[0].Digest, "valuesDigest": out.Records.Snapshots[0].ValuesDigest} {
 		if !strings.HasPrefix(digest, "hmac-sha256:") {
-			t.Errorf("%s is told as %q", what, digest)
+			t.Errorf("%s is %q, want an HMAC", what, digest)
 		}
 	}
 	tm.requests.take()

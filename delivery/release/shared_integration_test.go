@@ -177,15 +177,15 @@ func TestClusterScopedObjectsAreDeleted(t *testing.T) {
 	tm.Engine = tm.engine("me")
 	r := tm.holding(everyKind...)
 	out := tm.deploy(r)
-	var told []string
+	var reported []string
 	for _, o := range out.Deployed.Shared {
-		told = append(told, o.Kind)
+		reported = append(reported, o.Kind)
 		if o.Kept != (o.Kind == "PriorityClass") {
 			t.Errorf("%s is said to be kept: %t", o.Kind, o.Kept)
 		}
 	}
-	if slices.Sort(told); !slices.Equal(told, everyKind) {
-		t.Errorf("the revision is said to hold %v", told)
+	if slices.Sort(reported); !slices.Equal(reported, everyKind) {
+		t.Errorf("the revision is said to hold %v", reported)
 	}
 	tm.expect("after the install", everyKind...)
 

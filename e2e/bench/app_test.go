@@ -58,7 +58,7 @@ func benched(kind v1alpha1.AppType) *kubeop {
 	return &kubeop{kind: kind, chart: map[string]any{"path": "chart"}, manifests: &stage.Repository{OperatorURL: "http://git/manifests.git"}}
 }
 
-func TestTheStatusOfAnAppTellsItsProgress(t *testing.T) {
+func TestTheStatusOfAnAppShowsItsProgress(t *testing.T) {
 	a := app{Name: "a", Turn: 2, Interval: time.Minute}
 	condition := func(kind string, status metav1.ConditionStatus, generation int64) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: status, ObservedGeneration: generation, Message: "why"}

@@ -142,7 +142,7 @@ func TestManifestsAreThoseOfTheChart(t *testing.T) {
 	}
 }
 
-func TestTheStatusOfAHelmReleaseTellsItsProgress(t *testing.T) {
+func TestTheStatusOfAHelmReleaseShowsItsProgress(t *testing.T) {
 	a := app{Name: "a", Turn: 2, Interval: time.Minute}
 	f := &flux{fluxSettings: *fluxOf(helmRelease)}
 	o := f.app(a)
@@ -163,8 +163,8 @@ func TestTheStatusOfAHelmReleaseTellsItsProgress(t *testing.T) {
 	}
 }
 
-// TestTheStatusOfAKustomizationTellsTheAppliedCommit pushes two turns and checks which one the status reports as applied.
-func TestTheStatusOfAKustomizationTellsTheAppliedCommit(t *testing.T) {
+// TestTheStatusOfAKustomizationHasTheAppliedCommit pushes two turns and checks which one the status reports as applied.
+func TestTheStatusOfAKustomizationHasTheAppliedCommit(t *testing.T) {
 	a := app{Name: "app-0001", Turn: 1, Interval: time.Minute}
 	f := &flux{fluxSettings: *fluxOf(kustomization), turns: map[string]map[string]int{}}
 	f.gitClone = newClone(t)

@@ -373,7 +373,7 @@ func TestAQuotaHasAmountsThatTheAPIServerAccepts(t *testing.T) {
 	}
 }
 
-// TestFreezesOfATenantEnd and begin at times that can be told.
+// TestFreezesOfATenantEnd, and begin at times that can be computed.
 func TestFreezesOfATenantEnd(t *testing.T) {
 	for freeze, want := range map[string]string{
 		"{name: weekend, start: '0 18 * * FRI', duration: 62h}":                           "",

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAnImageReferenceThatIsNoneIsExplained(t *testing.T) {
+func TestAnInvalidImageReferenceIsExplained(t *testing.T) {
 	const (
 		format    = "is not an image reference, such as registry.example/team/web:v1"
 		lowercase = "is not an image reference: the name must be lowercase"

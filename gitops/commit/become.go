@@ -44,8 +44,8 @@ func merged(seen, patch map[string]any) map[string]any {
 	return all
 }
 
-// The bounds of changing fields by themselves, because each one parses the file again: how many, in how large a file in bytes, and how many bytes are parsed for it. Beyond them, the
-// fields at the top of the file are written anew.
+// The bounds of changing fields by themselves, because each one parses the file again: how many, in how large a file in bytes, and how many
+// bytes are parsed for it. Beyond them, the fields at the top of the file are written anew.
 const (
 	maxFields = 50
 	maxText   = 64 << 10
@@ -105,7 +105,8 @@ func (e Become) fields(was *edit.File, seen, wanted map[string]any) ([]Field, *e
 	}), nil
 }
 
-// set sets fields in a file, and returns the first one that cannot be set, or for which too much would be parsed; -1 if all are. left is how many bytes may be parsed.
+// set sets fields in a file, and returns the first one that cannot be set, or for which too much would be parsed; -1 if all are. left is
+// how many bytes may be parsed.
 func (e Become) set(was *edit.File, fields []Field, left *int) (now *edit.File, failed int) {
 	now = was
 	for i, f := range fields {
@@ -166,7 +167,8 @@ func difference(at edit.Path, seen, wanted any) (fields []Field) {
 	return []Field{{Path: at, Value: wanted}}
 }
 
-// differentItems returns the fields by which a list becomes the wanted one: items that changed, were added at its end, or were removed. Any other list is another value.
+// differentItems returns the fields by which a list becomes the wanted one: items that changed, were added at its end, or were removed. Any
+// other list is another value.
 func differentItems(at edit.Path, seen, wanted []any) (fields []Field) {
 	if len(seen) == len(wanted) {
 		for i := range wanted {
@@ -216,7 +218,8 @@ func differentKeys(at edit.Path, seen, wanted map[string]any, of func(at edit.Pa
 
 func below(at edit.Path, step any) edit.Path { return append(slices.Clone(at), step) }
 
-// Matching is an edit of a file or folder that the requester saw, by its digests: whatever another commit changed in it is a conflict. Any of the digests may be that of what was seen.
+// Matching is an edit of a file or folder that the requester saw, by its digests: whatever another commit changed in it is a conflict. Any
+// of the digests may be that of what was seen.
 type Matching struct {
 	Edit
 	File    string

@@ -303,8 +303,8 @@ func TestAPushThatNobodyWaitsForGoesOn(t *testing.T) {
 	s := serve(t)
 	ctx, end := context.WithCancelCause(t.Context())
 	r := request("first", Create{"first", []byte("1")})
-	told := make(chan Result, 1)
-	r.Alone = func(done Result) { told <- done }
+	results := make(chan Result, 1)
+	r.Alone = func(done Result) { results <- done }
 	h := holdRequest(ctx, s.remote(), r)
 	end(errors.New("the caller hung up"))
 	h.first.all.Wait()
@@ -312,8 +312,8 @@ func TestAPushThatNobodyWaitsForGoesOn(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	h.let()
-	if done := <-told; done.Hash != s.bare("rev-parse", "main") || done.Unchanged {
-		t.Errorf("told is %+v", done)
+	if done := <-results; done.Hash != s.bare("rev-parse", "main") || done.Unchanged {
+		t.Errorf("the result is %+v", done)
 	}
 	if _, err := h.Write(t.Context(), h, request("next", Create{"next", []byte("1")})); err != nil {
 		t.Error(err)

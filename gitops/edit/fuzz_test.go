@@ -26,8 +26,9 @@ type trial struct {
 	value any
 }
 
-// FuzzAnEditKeepsAllBytesAroundItsField edits files of all forms of YAML. The test knows where each field is, because it wrote the file: only those bytes may change, the value is the
-// one that was set, no comment gets lost, and only edits that the package says it does not make are refused.
+// FuzzAnEditKeepsAllBytesAroundItsField edits files of all forms of YAML. The test knows where each field is, because it wrote the file:
+// only those bytes may change, the value is the one that was set, no comment gets lost, and only edits that the package says it does not
+// make are refused.
 func FuzzAnEditKeepsAllBytesAroundItsField(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 500 {

@@ -26,8 +26,8 @@ const (
 	ofGitHub = `it needs the scope repo:status, or as a fine-grained token the permission "Commit statuses: write"; for pull requests "Pull requests: write"` + ofSecret
 )
 
-// TestTheStatusOfAnAnswerTellsTheKindOfError, tested at the borders of each kind.
-func TestTheStatusOfAnAnswerTellsTheKindOfError(t *testing.T) {
+// TestTheStatusOfAnAnswerGivesTheKindOfError, tested at the borders of each kind.
+func TestTheStatusOfAnAnswerGivesTheKindOfError(t *testing.T) {
 	said := errors.New("the host says t0ken-of-mine\x1b[2J")
 	for name, tc := range map[string]struct {
 		status int
@@ -258,7 +258,7 @@ func TestCommentsThatCannotBeListedOrDeleted(t *testing.T) {
 	}
 }
 
-// TestAPullRequestThatCannotBeLookedFor: both errors are told.
+// TestAPullRequestThatCannotBeLookedFor: both errors are reported.
 func TestAPullRequestThatCannotBeLookedFor(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {

@@ -7,7 +7,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 )
 
-func TestTheHostNameTellsTheTypeOfAGitHost(t *testing.T) {
+func TestTheHostNameGivesTheTypeOfAGitHost(t *testing.T) {
 	for raw, want := range map[string]Type{
 		"https://github.com/acme/shop.git":          GitHub,
 		"https://GitHub.com/acme/shop":              GitHub,

@@ -181,10 +181,10 @@ func OfPlatform(file string) bool {
 	return strings.HasPrefix(file, PlatformFolder+"/") || strings.HasPrefix(file, TenantsFolder+"/"+PlatformFolder+"/")
 }
 
-// BelongsToPlatform is Belongs for a file of the platform itself. on: the operator delivers apps of the platform.
-func BelongsToPlatform(file string, on bool) string {
+// BelongsToPlatform is Belongs for a file of the platform itself. delivered: the operator delivers apps of the platform.
+func BelongsToPlatform(file string, delivered bool) string {
 	name := path.Base(file)
-	if !on && strings.HasPrefix(file, PlatformFolder+"/") {
+	if !delivered && strings.HasPrefix(file, PlatformFolder+"/") {
 		return nothing + "this operator delivers no apps of the platform itself: ask an administrator of the cluster to set Namespaced or ClusterAdmin as platformApps of the values of kubeop's chart"
 	}
 	if Nearly(name, TenantFile) {

@@ -144,7 +144,7 @@ func TestManyNoticesAreCutInAChat(t *testing.T) {
 	for n, want := range map[int]string{20: strings.TrimSpace(strings.Repeat(line, 20)), 23: strings.Repeat(line, 20) + "and 3 more"} {
 		notices := slices.Repeat([]Notice{{App: "shop/web", Severity: Error, Reason: "Unhealthy", Message: "no image"}}, n)
 		if got := text("acme", notices, func(s string) string { return s }); got != want {
-			t.Errorf("%d notices are told as %s", n, got)
+			t.Errorf("%d notices are reported as %s", n, got)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (e *recipient) receives(s States) (said []string) {
 	return said
 }
 
-func TestReceiversAreToldOfTheChangesTheyAskedFor(t *testing.T) {
+func TestReceiversGetTheChangesTheyAskedFor(t *testing.T) {
 	second, unsettled := ready, broken
 	second.Delivery, unsettled.Unsettled = "d2", true
 	other := broken
@@ -49,7 +49,7 @@ func TestReceiversAreToldOfTheChangesTheyAskedFor(t *testing.T) {
 	tests := map[string]struct {
 		filter Filter
 		before States
-		// rows are the states one after the other, a minute apart, and said what is told of each.
+		// rows are the states one after the other, a minute apart, and said the notices about each.
 		rows []States
 		said [][]string
 	}{
@@ -90,8 +90,8 @@ func TestReceiversAreToldOfTheChangesTheyAskedFor(t *testing.T) {
 	}
 }
 
-// TestANewReceiverHearsOfFailuresThatThereAre, but not of old deliveries.
-func TestANewReceiverHearsOfFailuresThatThereAre(t *testing.T) {
+// TestANewReceiverGetsPresentFailures, but no old deliveries.
+func TestANewReceiverGetsPresentFailures(t *testing.T) {
 	e := &recipient{Filter: Filter{Severity: Info}, now: noon}
 	states := States{"shop/web": broken, "shop/api": ready}
 	e.Begin(states, false)
@@ -100,8 +100,8 @@ func TestANewReceiverHearsOfFailuresThatThereAre(t *testing.T) {
 	}
 }
 
-// TestAnAppThatFlapsIsToldRarely, and its last state is told in the end.
-func TestAnAppThatFlapsIsToldRarely(t *testing.T) {
+// TestAnAppThatFlapsIsReportedRarely, and its last state is reported in the end.
+func TestAnAppThatFlapsIsReportedRarely(t *testing.T) {
 	e := &recipient{Filter: Filter{Severity: Error}, now: noon}
 	said := 0
 	for i := range 3600 {
@@ -113,12 +113,12 @@ func TestAnAppThatFlapsIsToldRarely(t *testing.T) {
 		e.now = e.now.Add(time.Second)
 	}
 	if said < changes*11 || said > changes*13 {
-		t.Errorf("told %d times in an hour, want about %d", said, changes*12)
+		t.Errorf("reported %d times in an hour, want about %d", said, changes*12)
 	}
 	e.now = e.now.Add(window)
 	e.receives(States{"shop/web": ready})
 	if e.states["shop/web"].Failed {
-		t.Error("the last state is not told")
+		t.Error("the last state is not reported")
 	}
 }
 
@@ -132,7 +132,7 @@ func TestAnUnsentNoticeStaysNews(t *testing.T) {
 		}
 	}
 	if n := sent.News(States{"shop/web": ready}, f, noon); len(n.Notices) != 0 {
-		t.Errorf("it recovered before anyone heard of it, and the news are %+v", n.Notices)
+		t.Errorf("it recovered before a notice was sent, and the notices are %+v", n.Notices)
 	}
 }
 

@@ -33,7 +33,7 @@ type Commit struct {
 	Apps, Homes []Object
 }
 
-// Verdict is the status of a commit. Success and Canceled are final: what happens to an app after its delivery is not the commit's matter. Again
+// Verdict is the status of a commit. Success and Canceled are final: what happens to an app after its delivery does not change the status of its commit. Again
 // is when to look again although nothing changes; 0 if that is not needed.
 type Verdict struct {
 	State       host.State
@@ -70,10 +70,10 @@ func Held(repository *v1alpha1.Repository) Verdict {
 	return v
 }
 
-// Older judges a commit that was followed by another while it was in progress. by is the hash of the newest.
-func Older(c Commit, by string) Verdict {
+// Older judges a commit that was followed by another while it was in progress. newest is the hash of the newest one.
+func Older(c Commit, newest string) Verdict {
 	if len(c.Apps) == 0 {
-		return Verdict{State: host.Canceled, Description: "replaced by " + by[:min(8, len(by))] + " before it was healthy"}
+		return Verdict{State: host.Canceled, Description: "replaced by " + newest[:min(8, len(newest))] + " before it was healthy"}
 	}
 	return c.objects()
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/kubeop/kubeop/gitops/host"
 )
 
-// bed is a queue with a clock of its own and servers that answer as the test says.
-type bed struct {
+// fixture is a queue with a clock of its own and servers that answer as the test says.
+type fixture struct {
 	*Queue
 	t     *testing.T
 	clock *clocktesting.FakeClock
 
 	mu sync.Mutex
-	// sent are the texts that a server accepted or refused, answers what it answers next, and done the results that the owners were told.
+	// sent are the texts that a server accepted or refused, answers what it answers next, and done the results that the owners got.
 	sent    []string
 	answers map[string][]error
 	done    []string
@@ -33,16 +33,16 @@ type bed struct {
 	hung map[string]chan struct{}
 }
 
-func newBed(t *testing.T) *bed {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	c := clocktesting.NewFakeClock(time.Unix(1_000_000, 0))
-	return &bed{Queue: NewQueue(c, nil), t: t, clock: c, answers: map[string][]error{}, hung: map[string]chan struct{}{}}
+	return &fixture{Queue: NewQueue(c, nil), t: t, clock: c, answers: map[string][]error{}, hung: map[string]chan struct{}{}}
 }
 
 // put adds a message for acme, of which key is also the server unless it has one, as "key@server".
-func (b *bed) put(key, text string) bool { return b.putOf("acme", key, text) }
+func (b *fixture) put(key, text string) bool { return b.putOf("acme", key, text) }
 
-func (b *bed) putOf(tenant, key, text string) bool {
+func (b *fixture) putOf(tenant, key, text string) bool {
 	_, server, named := strings.Cut(key, "@")
 	if !named {
 		server = key
@@ -74,7 +74,7 @@ func (b *bed) putOf(tenant, key, text string) bool {
 }
 
 // after advances the clock and waits until exactly these texts were sent since the beginning.
-func (b *bed) after(d time.Duration, want ...string) {
+func (b *fixture) after(d time.Duration, want ...string) {
 	b.t.Helper()
 	b.clock.Step(d)
 	deadline := time.Now().Add(5 * time.Second)
@@ -98,14 +98,14 @@ func (b *bed) after(d time.Duration, want ...string) {
 	}
 }
 
-func (b *bed) count() int {
+func (b *fixture) count() int {
 	b.Queue.mu.Lock()
 	defer b.Queue.mu.Unlock()
 	return len(b.entries)
 }
 
 func TestTheNewestMessageOfAKeyWins(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.answers["a"] = []error{errors.New("down")}
 	b.put("a", "one")
 	b.after(0, "one")
@@ -120,7 +120,7 @@ func TestTheNewestMessageOfAKeyWins(t *testing.T) {
 
 // TestAMessageThatChangesWhileItIsSentIsSentAgain: the first attempt may have carried the old text.
 func TestAMessageThatChangesWhileItIsSentIsSentAgain(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	block := make(chan struct{})
 	b.hung["a"] = block
 	b.put("a", "one")
@@ -137,7 +137,7 @@ func TestAMessageThatChangesWhileItIsSentIsSentAgain(t *testing.T) {
 	b.after(gap, "one", "two")
 }
 
-func (b *bed) poolRuns() int {
+func (b *fixture) poolRuns() int {
 	b.Queue.mu.Lock()
 	defer b.Queue.mu.Unlock()
 	n := 0
@@ -150,7 +150,7 @@ func (b *bed) poolRuns() int {
 }
 
 func TestFailuresAreTriedAgainWithBackoff(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	down := errors.New("down")
 	b.answers["a"] = []error{down, down, down}
 	b.put("a", "x")
@@ -162,12 +162,12 @@ func TestFailuresAreTriedAgainWithBackoff(t *testing.T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if want := []string{"x: down", "x: down", "x: down", "x: <nil>"}; !cmp.Equal(b.done, want) {
-		t.Errorf("the owner was told %q, want %q", b.done, want)
+		t.Errorf("the owner got %q, want %q", b.done, want)
 	}
 }
 
 func TestRetryAfterIsRespected(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.answers["a"] = []error{&host.RateLimitError{Host: "a", After: time.Minute}}
 	b.put("1@a", "x")
 	b.after(0, "x")
@@ -193,7 +193,7 @@ func TestRetryAfterIsRespected(t *testing.T) {
 
 // TestMessagesOfATenantToAServerAreSpread: hosts limit the number of requests.
 func TestMessagesOfATenantToAServerAreSpread(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.put("1@a", "x")
 	b.after(0, "x")
 	b.put("2@a", "y")
@@ -203,7 +203,7 @@ func TestMessagesOfATenantToAServerAreSpread(t *testing.T) {
 
 // TestAServerThatHangsDelaysNoOther, and not the owner.
 func TestAServerThatHangsDelaysNoOther(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	block := make(chan struct{})
 	defer close(block)
 	b.hung["slow"] = block
@@ -215,7 +215,7 @@ func TestAServerThatHangsDelaysNoOther(t *testing.T) {
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.answers["a"] = slices.Repeat([]error{errors.New("down")}, maxOfTenant)
 	for i := range maxOfTenant {
 		if !b.put(fmt.Sprint(i, "@a"), "x") {
@@ -238,7 +238,7 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 func TestHurryTriesAgainAtOnce(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.answers["a"] = []error{failure.New(failure.ErrAuthentication, "no"), failure.New(failure.ErrAuthentication, "no")}
 	b.put("r1 c1@a", "x")
 	b.after(0, "x")
@@ -250,7 +250,7 @@ func TestHurryTriesAgainAtOnce(t *testing.T) {
 }
 
 func TestDroppedMessagesAreNotTriedAgain(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.answers["a"] = []error{errors.New("down")}
 	b.put("r1 c1@a", "x")
 	b.after(0, "x")
@@ -260,7 +260,7 @@ func TestDroppedMessagesAreNotTriedAgain(t *testing.T) {
 
 // TestAMessageIsDroppedByItsWholeKey: the key of another may begin with it.
 func TestAMessageIsDroppedByItsWholeKey(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.put("r1 1", "one")
 	b.put("r1 12", "twelve")
 	b.Drop("r1 1")
@@ -274,7 +274,7 @@ func TestAMessageIsDroppedByItsWholeKey(t *testing.T) {
 }
 
 func TestMetricsHaveHelpAndNoNamesOfTenants(t *testing.T) {
-	b := newBed(t)
+	b := newFixture(t)
 	b.answers["a"] = []error{errors.New("down"), &host.RateLimitError{}}
 	b.put("secret-name@a", "x")
 	b.after(0, "x")

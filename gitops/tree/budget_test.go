@@ -86,17 +86,17 @@ func messages(t *Tree) (all []string) {
 	return all
 }
 
-// What is said of what is over the limit is remembered too, so at last the rest is not even looked at, and may well be declared.
+// The problems of files beyond the limit take memory, too. So after some of them the tree reads no further file, and none of the rest counts as removed.
 func TestAFullTreeIsNotLookedAtAnyFurther(t *testing.T) {
 	files := many(250, 1)
 	tree := bounded(64<<10).Read(files, acme, nil)
 	apps, _ := declared(tree)
 	if len(apps) < 50 || len(apps) > 64 || len(problems(tree)) > 100 {
-		t.Fatalf("%d apps are declared, %d problems are told", len(apps), len(problems(tree)))
+		t.Fatalf("%d apps are declared, %d problems are reported", len(apps), len(problems(tree)))
 	}
-	told := messages(tree)
-	if i := slices.IndexFunc(told, func(m string) bool { return strings.Contains(m, "folders after it are not read: ") }); i < 0 {
-		t.Errorf("nothing says that there are more: %v", told[len(told)-1])
+	got := messages(tree)
+	if i := slices.IndexFunc(got, func(m string) bool { return strings.Contains(m, "folders after it are not read: ") }); i < 0 {
+		t.Errorf("nothing says that there are more: %v", got[len(got)-1])
 	}
 	if tree.Covers(identity.Ref{Tenant: "acme", Project: "shop", App: "a0249"}) {
 		t.Error("an app that was not read counts as removed")

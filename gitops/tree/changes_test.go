@@ -108,8 +108,8 @@ func TestTreesShareTheObjectsThatBothHave(t *testing.T) {
 	}
 }
 
-// TestAWalkStopsWhenItIsTold visits the objects in the order of Git.
-func TestAWalkStopsWhenItIsTold(t *testing.T) {
+// TestAWalkStopsWhenItsCallerStopsIt visits the objects in the order of Git.
+func TestAWalkStopsWhenItsCallerStopsIt(t *testing.T) {
 	tree := fresh(filesOf(twoTenants()), Scope{})
 	all := []string{"acme", "acme/shop", "acme/shop/api", "acme/shop/web", "rival", "rival/x", "rival/x/y"}
 	for n := 1; n <= len(all); n++ {

@@ -10,8 +10,8 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// TestContradictionsFollowThePolicies: they are told, and gone, with the commit that changes a policy, and hold nothing back. Those of
-// default policies are told if a tenant is under them.
+// TestContradictionsFollowThePolicies: they appear and go with the commit that changes a policy, and hold nothing back. Those of
+// default policies are reported if a tenant is under them.
 func TestContradictionsFollowThePolicies(t *testing.T) {
 	for of, named := range map[string]string{"named": "{policies: [baseline, strict]}", "default": "{}"} {
 		t.Run(of, func(t *testing.T) { followThePolicies(t, named, of == "default") })
@@ -43,8 +43,8 @@ func followThePolicies(t *testing.T, named string, byDefault bool) {
 	}
 }
 
-// TestDomainsThatAPolicyDoesNotAllowAreTold at the tenant, also of default policies, and follow both.
-func TestDomainsThatAPolicyDoesNotAllowAreTold(t *testing.T) {
+// TestDomainsThatAPolicyDoesNotAllowAreReported at the tenant, also of default policies, and follow both.
+func TestDomainsThatAPolicyDoesNotAllowAreReported(t *testing.T) {
 	for of, named := range map[string]string{"named": "policies: [strict], ", "default": ""} {
 		files := withPolicies()
 		delete(files, "policies/baseline.yaml")

@@ -73,14 +73,14 @@ func TestAppsOnADependencyCycleAreRefused(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			tree := fresh(ordered(c.needs), Scope{Repository: "acme", Tenant: "acme"})
-			var told, names []string
+			var got, names []string
 			for _, p := range problems(tree) {
-				told = append(told, p.String())
+				got = append(got, p.String())
 			}
 			for _, a := range apps(tree) {
 				names = append(names, a.Name)
 			}
-			if diff := cmp.Diff(c.problems, told); diff != "" {
+			if diff := cmp.Diff(c.problems, got); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(c.apps, names); diff != "" {

@@ -42,11 +42,11 @@ func (l looping) ReadDir(name string) ([]fs.DirEntry, error) {
 // A reading that followed such names would not end.
 func TestReadFoldersThatLeadBack(t *testing.T) {
 	tests := map[string]struct {
-		at    string
-		tells bool
+		at       string
+		reported bool
 	}{
-		"app's folder": {at: "projects/shop/apps/web", tells: true},
-		"project":      {at: "projects/shop", tells: true},
+		"app's folder": {at: "projects/shop/apps/web", reported: true},
+		"project":      {at: "projects/shop", reported: true},
 		"root":         {at: "."}, // names with a dot are left out there
 		"stray folder": {at: "scripts"},
 	}
@@ -55,7 +55,7 @@ func TestReadFoldersThatLeadBack(t *testing.T) {
 			files := baseFiles(t, "tenant")
 			files["scripts/build.sh"] = &fstest.MapFile{}
 			tree := fresh(looping{files, tc.at}, Scope{Repository: "acme", Tenant: "acme"})
-			if tells := len(problems(tree)) == 2; tells != tc.tells || len(problems(tree))%2 != 0 {
+			if got := len(problems(tree)) == 2; got != tc.reported || len(problems(tree))%2 != 0 {
 				t.Errorf("problems: %v", problems(tree))
 			}
 			for _, p := range problems(tree) {

@@ -115,7 +115,7 @@ func TestPoliciesComeBeforeTenants(t *testing.T) {
 	n := 0
 	tree.Walk(func(Node) bool { n++; return false })
 	if n != 1 {
-		t.Errorf("the walk visited %d nodes, and was told to stop at the first", n)
+		t.Errorf("the walk visited %d nodes, and had to stop at the first", n)
 	}
 }
 

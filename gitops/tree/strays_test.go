@@ -51,8 +51,8 @@ func TestOnlyTheFolderAppsHasApps(t *testing.T) {
 	}
 }
 
-// TestOfManyMisplacedFilesSomeAreReported, by folder.
-func TestOfManyMisplacedFilesSomeAreReported(t *testing.T) {
+// TestSomeOfManyMisplacedFilesAreReported, by folder.
+func TestSomeOfManyMisplacedFilesAreReported(t *testing.T) {
 	files := mainFiles()
 	for i := range maxStray + 5 {
 		files[fmt.Sprintf("scripts/%03d.yaml", i)] = text("a: b\n")
@@ -253,7 +253,7 @@ func TestProblemsAreReportedUntilTheCallerHasEnough(t *testing.T) {
 	}
 }
 
-// TestProjectsBeyondTheLimitAreNotRead, and may well be declared.
+// TestProjectsBeyondTheLimitAreNotRead: they do not count as removed.
 func TestProjectsBeyondTheLimitAreNotRead(t *testing.T) {
 	files := repository{"kubeop.yaml": text("layout: v1\n")}
 	for i := range 300 {
@@ -261,9 +261,9 @@ func TestProjectsBeyondTheLimitAreNotRead(t *testing.T) {
 		files["projects/"+name+"/project.yaml"] = text(declaration("Project", name, "{}"))
 	}
 	tree := bounded(64<<10).Read(files, acme, nil)
-	told := messages(tree)
-	if i := slices.IndexFunc(told, func(m string) bool { return strings.Contains(m, "folders after it are not read: ") }); i < 0 || !tree.Tenants[0].Unknown {
-		t.Errorf("nothing says that there are more: %v", told)
+	got := messages(tree)
+	if i := slices.IndexFunc(got, func(m string) bool { return strings.Contains(m, "folders after it are not read: ") }); i < 0 || !tree.Tenants[0].Unknown {
+		t.Errorf("nothing says that there are more: %v", got)
 	}
 	if n := tree.Counts().Projects; n == 0 || n >= 100 || tree.Covers(identity.Ref{Tenant: "acme", Project: "p0299"}) {
 		t.Errorf("%d projects are declared, and one that was not read counts as removed", n)

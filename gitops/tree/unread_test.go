@@ -72,7 +72,7 @@ func TestALinkInThePlaceOfAProjectSaysNothingOfItsApps(t *testing.T) {
 	}
 }
 
-// TestPoliciesBeyondTheLimitAreNotRead, and may well be declared.
+// TestPoliciesBeyondTheLimitAreNotRead: they do not count as removed.
 func TestPoliciesBeyondTheLimitAreNotRead(t *testing.T) {
 	files := filesOf(withPolicies())
 	for i := range 300 {
@@ -80,15 +80,15 @@ func TestPoliciesBeyondTheLimitAreNotRead(t *testing.T) {
 		files["policies/"+name+".yaml"] = text(declaration("Policy", name, "{}"))
 	}
 	tree := bounded(64<<10).Read(files, Scope{}, nil)
-	told := messages(tree)
+	got := messages(tree)
 	last := tree.Policies[len(tree.Policies)-1].Ref().Policy
 	n := 0
 	if _, err := fmt.Sscanf(last, "p%04d", &n); err != nil || n >= 298 {
 		t.Fatalf("the last policy that is read is %s, %v", last, err)
 	}
 	// The last of the folder is strict.yaml.
-	if want := fmt.Sprintf("this and the %d files after it are not read: with this file of 0 bytes and those before it, the files of policies/ take too much", 300-n-1); !strings.Contains(strings.Join(told, "\n"), want) {
-		t.Errorf("told %v, want %s", told, want)
+	if want := fmt.Sprintf("this and the %d files after it are not read: with this file of 0 bytes and those before it, the files of policies/ take too much", 300-n-1); !strings.Contains(strings.Join(got, "\n"), want) {
+		t.Errorf("got %v, want %s", got, want)
 	}
 	if tree.Covers(identity.Ref{Policy: "p0299"}) || !tree.Covers(identity.Ref{Tenant: "rival", Project: "gone"}) {
 		t.Error("a policy that was not read counts as removed")

@@ -15,9 +15,10 @@ var ErrNothingLeft = errors.New("nothing of the invoice is left to be credited")
 // amounts are what a caller may write as an amount: without an exponent, which could make it huge.
 var amounts = regexp.MustCompile(`^[0-9]{1,24}(\.[0-9]{1,12})?$`)
 
-// Credit returns the credit note that takes back net of an invoice of which credit notes before took back credited, which is negative or 0. Without net it is all that is left. Of the taxes it takes
-// back so much that all credit notes together have the taxes of the sum that they take back, rounded as on the invoice: those that take back all add up to the invoice. It is an error if net is no
-// amount of the currency, is not more than 0, or is more than what is left, and ErrNothingLeft if nothing is.
+// Credit returns the credit note that takes back net of an invoice of which credit notes before took back credited, which is negative or 0.
+// Without net it is all that is left. Of the taxes it takes back so much that all credit notes together have the taxes of the sum that they
+// take back, rounded as on the invoice: those that take back all add up to the invoice. It is an error if net is no amount of the currency,
+// is not more than 0, or is more than what is left, and ErrNothingLeft if nothing is.
 func (i *Invoice) Credit(net string, credited *big.Rat) (*Invoice, error) {
 	minor, _ := v1alpha1.MinorUnit(i.Currency)
 	before := new(big.Rat).Neg(credited)

@@ -200,7 +200,8 @@ func TestUsageAndPricesThatAreWrongAreErrors(t *testing.T) {
 	}
 }
 
-// TestAnInvoiceAddsUpInWhateverOrderUsageComes makes random usage: lines and taxes add up, the hours of a line too; and neither the order of usage nor which apps have the usage of an hour changes a byte.
+// TestAnInvoiceAddsUpInWhateverOrderUsageComes makes random usage: lines and taxes add up, the hours of a line too; and neither the order
+// of usage nor which apps have the usage of an hour changes a byte.
 func TestAnInvoiceAddsUpInWhateverOrderUsageComes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	list := listOf(

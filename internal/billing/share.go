@@ -15,8 +15,8 @@ type AppShare struct {
 	Amount  string `json:"amount"`
 }
 
-// Share fills in Apps. Of each meter, an app pays the part of the lines that it has of the quantity of the month. Amounts are rounded down, and what is missing then to the sum of the lines is added by
-// minor units of the currency, to those first that lost most.
+// Share fills in Apps. Of each meter, an app pays the part of the lines that it has of the quantity of the month. Amounts are rounded down,
+// and what is missing then to the sum of the lines is added by minor units of the currency, to those first that lost most.
 func (i *Invoice) Share(used *Sums) {
 	minor, _ := v1alpha1.MinorUnit(i.Currency)
 	costs, totals, sum := map[string]*big.Rat{}, map[string]*big.Rat{}, new(big.Rat)

@@ -30,11 +30,11 @@ func sumsOf(t *testing.T, lines ...string) *Sums {
 	return s
 }
 
-func usedOf(all []Used) (told []string) {
+func usedOf(all []Used) (texts []string) {
 	for _, u := range all {
-		told = append(told, fmt.Sprintf("%s %s", u.Hour.Format("02T15"), u.Amounts["pods"]))
+		texts = append(texts, fmt.Sprintf("%s %s", u.Hour.Format("02T15"), u.Amounts["pods"]))
 	}
-	return told
+	return texts
 }
 
 func TestSumsAreOfAllAppsByHour(t *testing.T) {

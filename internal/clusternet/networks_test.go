@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestOfANodeOnlyItsNetworksAreKept, and nothing of its images and conditions.
-func TestOfANodeOnlyItsNetworksAreKept(t *testing.T) {
+// TestOnlyTheNetworksOfANodeAreKept, and nothing of its images and conditions.
+func TestOnlyTheNetworksOfANodeAreKept(t *testing.T) {
 	spec := corev1.NodeSpec{PodCIDR: "10.244.0.0/24", PodCIDRs: []string{"10.244.0.0/24", "fd00::/64"}}
 	addresses := []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.1.5"}}
 	whole := &corev1.Node{
@@ -117,19 +117,19 @@ func TestNoAddressIsSafeWhileTheNetworksAreUnknown(t *testing.T) {
 	}
 }
 
-// TestUsersAreToldOfAChange once, and only if they used what changed.
-func TestUsersAreToldOfAChange(t *testing.T) {
+// TestUsersAreNotifiedOfAChange once, and only if they used what changed.
+func TestUsersAreNotifiedOfAChange(t *testing.T) {
 	at := &watched{nodes: []corev1.Node{node(nil, "203.0.113.7")}, err: map[string]error{}}
-	n, told := &Networks{Cache: at}, 0
+	n, notified := &Networks{Cache: at}, 0
 	for range 2 {
-		n.OnChange(func() { told++ })
+		n.OnChange(func() { notified++ })
 	}
 	want := func(what string, times int) {
 		t.Helper()
-		if told != times {
-			t.Errorf("%s: told %d times, want %d", what, told, times)
+		if notified != times {
+			t.Errorf("%s: notified %d times, want %d", what, notified, times)
 		}
-		told = 0
+		notified = 0
 	}
 	n.outdated()
 	want("nobody used them", 0)

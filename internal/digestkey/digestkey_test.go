@@ -43,7 +43,7 @@ func TestTheKeyIsMadeOnce(t *testing.T) {
 	}
 	secret := &corev1.Secret{}
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: Name}, secret); err != nil || secret.Immutable == nil || !*secret.Immutable || secret.Labels["app.kubernetes.io/managed-by"] != "kubeop" {
-		t.Errorf("the Secret can be changed, or nobody knows whose it is: %v, %v", secret, err)
+		t.Errorf("the Secret can be changed, or does not name its owner: %v, %v", secret, err)
 	}
 }
 

@@ -31,8 +31,8 @@ func NewKey(id string) (string, error) {
 	return id + " " + base64.StdEncoding.EncodeToString(key), nil
 }
 
-// Read reads a file of keys: a line each, "<id> <base64 of 32 bytes>". The first one encrypts, and all decrypt. Empty lines and those with # at their beginning are not read. Errors name
-// lines, and never what is in them.
+// Read reads a file of keys: a line each, "<id> <base64 of 32 bytes>". The first one encrypts, and all decrypt. Empty lines and those with
+// # at their beginning are not read. Errors name lines, and never what is in them.
 func Read(path string) (*Keys, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package kms encrypts what the store keeps of secrets (envelope encryption): each record has a data key of its own, which a key-encryption key from a file encrypts. The record is bound to
-// its place, so in another row it cannot be read, and without the file nothing of it can.
+// Package kms encrypts what the store keeps of secrets (envelope encryption): each record has a data key of its own, which a key-encryption
+// key from a file encrypts. The record is bound to its place, so in another row it cannot be read, and without the file nothing of it can.
 package kms
 
 import (

@@ -79,7 +79,7 @@ func TestARecordIsReadAtItsPlaceByItsKeyOnly(t *testing.T) {
 			if got, err := c.keys.Open(c.at, c.sealed); err == nil {
 				t.Errorf("it is read: %q", got)
 			} else if strings.Contains(err.Error(), string(record)) {
-				t.Errorf("the error tells the record: %v", err)
+				t.Errorf("the error reveals the record: %v", err)
 			}
 		})
 	}

@@ -200,8 +200,8 @@ func TestAnotherNumberMakesAnotherKey(t *testing.T) {
 	}
 }
 
-// TestALostEarlierKeyIsToldToo, and the present one decrypts all the same. One of an earlier tenant of the name is not taken for this one's.
-func TestALostEarlierKeyIsToldToo(t *testing.T) {
+// TestALostEarlierKeyIsReported, and the present one decrypts all the same. One of an earlier tenant of the name is not taken for this one's.
+func TestALostEarlierKeyIsReported(t *testing.T) {
 	c := fake.NewClientBuilder().Build()
 	acme := tenant("1", "a")
 	acme.Spec.SopsKey = 2
@@ -262,7 +262,7 @@ func TestAnEarlierKeyThatCannotBeReadIsKept(t *testing.T) {
 	}
 }
 
-func TestTheNameOfASecretSaysWhoseKeyItHas(t *testing.T) {
+func TestTheNameOfASecretNamesTheTenantOfTheKey(t *testing.T) {
 	for secret, want := range map[string]string{Name("acme", 1): "acme", Name("acme", 12): "acme", "kubeop-sops": "", "kubeop-git": "", "acme": ""} {
 		if got := TenantOf(secret); got != want {
 			t.Errorf("Secret %s has the key of %q, want %q", secret, got, want)

@@ -111,11 +111,11 @@ type Tokens interface {
 	CreateToken(ctx context.Context, t Token, e Event) error
 	// TokenByHash also returns a token that expired or was revoked. It returns ErrNotFound if there is none.
 	TokenByHash(ctx context.Context, hash []byte) (Token, error)
-	// ListTokens returns up to limit tokens whose IDs are greater than after, ordered by ID. It lists the tokens of all tenants if of is "".
-	ListTokens(ctx context.Context, of, after string, limit int) ([]Token, error)
-	// RevokeToken revokes a token of a tenant, or of any if of is "". It returns ErrNotFound if there is no such token, and records nothing if the
-	// token was revoked before.
-	RevokeToken(ctx context.Context, of, id string, e Event) error
+	// ListTokens returns up to limit tokens whose IDs are greater than after, ordered by ID. It lists the tokens of all tenants if tenant is "".
+	ListTokens(ctx context.Context, tenant, after string, limit int) ([]Token, error)
+	// RevokeToken revokes a token of a tenant, or of any tenant if tenant is "". It returns ErrNotFound if there is no such token, and records nothing
+	// if the token was revoked before.
+	RevokeToken(ctx context.Context, tenant, id string, e Event) error
 	// UseToken records when a token was last used.
 	UseToken(ctx context.Context, id string, at time.Time) error
 }
@@ -133,11 +133,11 @@ type Setup interface {
 type Audit interface {
 	RecordEvent(ctx context.Context, e Event) error
 	// ListEvents returns up to limit events whose IDs are less than before, the newest first; with before 0 it begins with the newest. It lists the
-	// events of all tenants if of is "".
-	ListEvents(ctx context.Context, of string, before int64, limit int) ([]Event, error)
+	// events of all tenants if tenant is "".
+	ListEvents(ctx context.Context, tenant string, before int64, limit int) ([]Event, error)
 }
 
-// Credentials are who got what to show.
+// Credentials stores tokens and kubeconfigs.
 type Credentials interface {
 	Tokens
 	Kubeconfigs

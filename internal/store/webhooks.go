@@ -33,7 +33,8 @@ type Webhook struct {
 	ID, Name string
 	// Tenant is the tenant whose messages it gets, "" for those of all tenants and of the platform, or OfEarlier of one.
 	Tenant string
-	// TenantUID is the UID of that Tenant: another one of the same name has another UID. It is "" for the platform, and for webhooks of a manager that did not store it.
+	// TenantUID is the UID of that Tenant: another one of the same name has another UID. It is "" for the platform, and for webhooks of a
+	// manager that did not store it.
 	TenantUID string
 	URL       string
 	// Types are the types of messages that it gets: "app.*" is a whole group, "*" is all.
@@ -65,8 +66,9 @@ type TenantRef struct {
 // TenantName returns the name of the tenant of a webhook, also of an earlier one, "" for the platform.
 func (w *Webhook) TenantName() string { return strings.TrimPrefix(w.Tenant, earlier) }
 
-// IsOf reports whether a webhook belongs to a tenant, and not to an earlier one of the same name. For a webhook without TenantUID the times of creation
-// decide, although two clocks wrote them: a webhook that is older than the tenant, if only by a moment, belongs to an earlier one.
+// IsOf reports whether a webhook belongs to a tenant, and not to an earlier one of the same name. For a webhook without TenantUID the times
+// of creation decide, although two clocks wrote them: a webhook that is older than the tenant, if only by a moment, belongs to an earlier
+// one.
 func (w *Webhook) IsOf(t TenantRef) bool {
 	if w.TenantUID == "" {
 		return w.Tenant == t.Name && !w.Created.Before(t.Created)
@@ -96,8 +98,8 @@ type Message struct {
 	ID string
 	// Type is what happened, such as app.healthy.
 	Type string
-	// Tenant is the tenant whose object it is about, "" for an object of the platform. Webhooks of a tenant get it only if they belong to the Tenant with
-	// TenantUID; webhooks without a UID if they belong to a tenant with this name.
+	// Tenant is the tenant whose object it is about, "" for an object of the platform. Webhooks of a tenant get it only if they belong to
+	// the Tenant with TenantUID; webhooks without a UID if they belong to a tenant with this name.
 	Tenant, TenantUID string
 	// Object is the object of the event, such as app/acme/shop/web. Messages about one object are sent in order.
 	Object string
@@ -151,13 +153,14 @@ type Outcome struct {
 	// Delivery as it is after the attempt.
 	Delivery
 	Claim string
-	// Expired, unless zero, parks all messages that have waited for the webhook since then or longer, because the webhook has not answered for that long.
+	// Expired, unless zero, parks all messages that have waited for the webhook since then or longer, because the webhook has not answered
+	// for that long.
 	Expired time.Time
-	// Held, unless zero, is the time at which the manager could not send the message because of a problem of its own. Messages that wait for the webhook
-	// are then tried for a day from about that time on.
+	// Held, unless zero, is the time at which the manager could not send the message because of a problem of its own. Messages that wait
+	// for the webhook are then tried for a day from about that time on.
 	Held time.Time
-	// GoneURL, unless "", is the URL whose server answered that it wants no more messages (410). If the webhook still has this URL, it is disabled, with
-	// Answer as the reason.
+	// GoneURL, unless "", is the URL whose server answered that it wants no more messages (410). If the webhook still has this URL, it is
+	// disabled, with Answer as the reason.
 	GoneURL string
 }
 
@@ -169,19 +172,19 @@ type Webhooks interface {
 	Observations
 }
 
-// Endpoints stores webhooks. of is a tenant, or "" for webhooks of any tenant.
+// Endpoints stores webhooks. tenant is "" for webhooks of any tenant.
 type Endpoints interface {
 	// CreateWebhook returns ErrTooManyWebhooks if the tenant already has MaxWebhooks.
 	CreateWebhook(ctx context.Context, w Webhook, e Event) error
 	// ListWebhooks returns up to limit webhooks whose IDs come after one, in the order of IDs.
-	ListWebhooks(ctx context.Context, of, after string, limit int) ([]Webhook, error)
+	ListWebhooks(ctx context.Context, tenant, after string, limit int) ([]Webhook, error)
 	// GetWebhook returns ErrNotFound if there is none.
-	GetWebhook(ctx context.Context, of, id string) (Webhook, error)
+	GetWebhook(ctx context.Context, tenant, id string) (Webhook, error)
 	// ChangeWebhook changes a webhook in one transaction, and returns the result. It deletes secrets that the webhook does not have any more. If it
 	// enables the webhook, waiting messages begin to wait anew at e.At. If change fails, its error is returned and nothing is changed.
-	ChangeWebhook(ctx context.Context, of, id string, change func(*Webhook) error, e Event) (Webhook, error)
+	ChangeWebhook(ctx context.Context, tenant, id string, change func(*Webhook) error, e Event) (Webhook, error)
 	// DeleteWebhook deletes a webhook with its secrets and deliveries. It returns ErrNotFound if there is none.
-	DeleteWebhook(ctx context.Context, of, id string, e Event) error
+	DeleteWebhook(ctx context.Context, tenant, id string, e Event) error
 }
 
 // Outbox is the part of the store that sends messages.
@@ -207,7 +210,8 @@ type Deliveries interface {
 	// ListDeliveries returns up to limit deliveries of a webhook whose IDs are less than before, the newest first; with before 0 it begins with the
 	// newest. It lists all states if state is "".
 	ListDeliveries(ctx context.Context, webhook string, state DeliveryState, before int64, limit int) ([]Delivery, error)
-	// Redeliver sends a delivery again now, and tries it for as long as a new one. Newer messages about its object wait for it. It returns ErrNotFound if the webhook has no such delivery.
+	// Redeliver sends a delivery again now, and tries it for as long as a new one. Newer messages about its object wait for it. It returns
+	// ErrNotFound if the webhook has no such delivery.
 	Redeliver(ctx context.Context, webhook string, id int64, e Event) (Delivery, error)
 }
 
@@ -222,19 +226,20 @@ type StateChange struct {
 	Object, From, To string
 	// Messages are about the change, in their order.
 	Messages []Message
-	// NewTenant is a tenant that is new, zero if none is. Webhooks of this name that are not of it belonged to another tenant, or to the same one before the cluster was built anew. They are
-	// disabled, and those of OfEarlier from then on; each has an event.
+	// NewTenant is a tenant that is new, zero if none is. Webhooks of this name that are not of it belonged to another tenant, or to the
+	// same one before the cluster was built anew. They are disabled, and those of OfEarlier from then on; each has an event.
 	NewTenant TenantRef
 }
 
-// Observations stores the states of the objects of the cluster, so that webhooks get messages about what happened while no manager ran, and no message
-// twice.
+// Observations stores the states of the objects of the cluster, so that webhooks get messages about what happened while no manager ran, and
+// no message twice.
 type Observations interface {
 	// ListStates returns up to limit states whose objects come after one, in the order of objects.
 	ListStates(ctx context.Context, after string, limit int) ([]ObservedState, error)
 	// RecordChanges records changes, and enqueues their messages for all webhooks that want them, in one transaction. It skips a change if the stored
 	// state of the object is not From, because another manager recorded a change, and returns these objects.
 	RecordChanges(ctx context.Context, changes []StateChange) (conflicts []string, err error)
-	// SweepWebhooks deletes the webhooks whose tenants have not been among those that exist for KeepWebhooks, with an event each. It counts from when a webhook is first swept without its tenant.
+	// SweepWebhooks deletes the webhooks whose tenants have not been among those that exist for KeepWebhooks, with an event each. It counts
+	// from when a webhook is first swept without its tenant.
 	SweepWebhooks(ctx context.Context, exist []TenantRef, now time.Time) error
 }

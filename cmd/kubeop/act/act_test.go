@@ -496,8 +496,8 @@ func TestEachCommandReturnsTheErrorOfEachRequest(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreNoneAreRefused before anything is asked of the cluster.
-func TestNamesThatAreNoneAreRefused(t *testing.T) {
+// TestInvalidNamesAreRefused before anything is asked of the cluster.
+func TestInvalidNamesAreRefused(t *testing.T) {
 	s := memory.Serve(t)
 	s.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
 		t.Errorf("asked for %s", r.URL.Path)

@@ -155,7 +155,7 @@ func hang(_ http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// TestAnInterruptionIsNoTimeout: the exit code of the timeout tells scripts that the object is not ready.
+// TestAnInterruptionIsNoTimeout: scripts take the exit code of the timeout for an object that is not ready.
 func TestAnInterruptionIsNoTimeout(t *testing.T) {
 	s := memory.Serve(t, newApp())
 	ctx, interrupt := context.WithCancel(t.Context())

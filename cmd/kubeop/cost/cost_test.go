@@ -18,7 +18,7 @@ import (
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 )
 
-// parts are those that an invoice and a draft have in common.
+// parts are the fields that an invoice and a draft share.
 const parts = `"tenant": "acme", "month": "2026-10", "currency": "EUR", "priceList": "standard", "revision": "main@sha1:1", "author": "ann", "net": "3.64", "total": "4.33",
 	"lines": [{"meter": "cpu.requested", "unit": "core-hour", "period": 0, "tier": 0, "price": "0", "quantity": "10", "amount": "0.00", "hours": []},
 		{"meter": "cpu.requested", "unit": "core-hour", "period": 0, "tier": 1, "price": "1.01", "quantity": "4", "amount": "4.04", "hours": []}],

@@ -14,7 +14,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/host"
 )
 
-// Host is how the Git host of a clone is reached, by flags.
+// Host has the flags for connecting to the Git host of a clone.
 type Host struct {
 	// Type of the host; "" to recognize it by its name. TokenFile has a token for its API; "" for the credentials that Git has for the host.
 	Type, TokenFile string

@@ -39,7 +39,7 @@ func fileOf(folder string, of ...string) (file, error) {
 	return file{filepath.Join(folder, "token-"+hex.EncodeToString(sum[:])+".json")}, nil
 }
 
-// identity says whose token it is: of a JWT the subject, which a person keeps when the ID token is renewed.
+// identity returns the owner of a token: of a JWT the subject, which a person keeps when the ID token is renewed.
 func identity(token string) string {
 	if parts := strings.Split(token, "."); len(parts) == 3 {
 		var claims struct {

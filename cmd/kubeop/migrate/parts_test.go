@@ -86,8 +86,8 @@ func TestTheReportAsksToCopyWhatAMovedAppReads(t *testing.T) {
 	}
 }
 
-// TestFieldsAreTakenOnceAndWhatIsLeftIsToldOf.
-func TestFieldsAreTakenOnceAndWhatIsLeftIsToldOf(t *testing.T) {
+// TestFieldsAreTakenOnceAndTheRestIsReported.
+func TestFieldsAreTakenOnceAndTheRestIsReported(t *testing.T) {
 	o := named(helmGroup, "v2", "HelmRelease", "shop", "web")
 	o.Object["spec"] = values{"a": "x", "b": values{"c": int64(1), "d": "y", "null": nil}, "list": []any{values{"e": "f"}}, "mixed": []any{values{}, "g"}, "empty": values{}, "gone": values{"deep": values{"er": true}}}
 	m := newMigration("acme")

@@ -142,7 +142,7 @@ func TestFieldsOfAReleaseKeepTheDefaultsOfFlux(t *testing.T) {
 	}
 }
 
-// TestOnlyANameWithADigestIsGenerated: an object with a plain name is one of its own, which is written as it is.
+// TestOnlyANameWithADigestIsGenerated: a name without a hash suffix is an object of its own, which is written as it is.
 func TestOnlyANameWithADigestIsGenerated(t *testing.T) {
 	held := func(kind, name string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{"kind": kind}}
@@ -163,21 +163,21 @@ func TestOnlyANameWithADigestIsGenerated(t *testing.T) {
 // TestAReportThatCannotBeWrittenIsAFailure: a script that stores it must not take half of it for the list of what was left out.
 func TestAReportThatCannotBeWrittenIsAFailure(t *testing.T) {
 	for _, format := range []output.Format{output.Table, output.JSON, output.YAML} {
-		tell := func(w io.Writer, leftOut ...Entry) error {
+		printReport := func(w io.Writer, leftOut ...Entry) error {
 			o := &options{Call: &call.Call{Out: w, Data: w}, format: format}
 			return o.printReport(&Report{Written: []string{"kubeop.yaml"}, LeftOut: leftOut})
 		}
-		if err := tell(io.Discard); err != nil {
+		if err := printReport(io.Discard); err != nil {
 			t.Errorf("%s: all was imported: %v", format, err)
 		}
-		if err := tell(io.Discard, Entry{Object: "a", Do: "b"}); exit.Code(err) != exit.Differences || !strings.Contains(err.Error(), "Left out has 1 line") {
+		if err := printReport(io.Discard, Entry{Object: "a", Do: "b"}); exit.Code(err) != exit.Differences || !strings.Contains(err.Error(), "Left out has 1 line") {
 			t.Errorf("%s: something was left out: %v", format, err)
 		}
 		from, full := io.Pipe()
 		if err := from.CloseWithError(syscall.ENOSPC); err != nil {
 			t.Fatal(err)
 		}
-		if err := tell(full, Entry{Object: "a", Do: "b"}); !errors.Is(err, syscall.ENOSPC) || exit.Code(err) == exit.Differences {
+		if err := printReport(full, Entry{Object: "a", Do: "b"}); !errors.Is(err, syscall.ENOSPC) || exit.Code(err) == exit.Differences {
 			t.Errorf("%s: there is no space for the report: %v", format, err)
 		}
 	}

@@ -71,7 +71,7 @@ func openEditor(t *testing.T, root string) *editor {
 		"processId": os.Getpid(), "rootUri": "file://" + root, "rootPath": root, "workspaceFolders": []any{folder},
 		"capabilities": map[string]any{"workspace": map[string]any{"configuration": true, "workspaceFolders": true}, "textDocument": map[string]any{"publishDiagnostics": map[string]any{}}},
 	})
-	e.tell("initialized", map[string]any{})
+	e.notify("initialized", map[string]any{})
 	return e
 }
 
@@ -130,7 +130,7 @@ func (e *editor) send(m message) {
 	}
 }
 
-func (e *editor) tell(method string, params any) {
+func (e *editor) notify(method string, params any) {
 	e.t.Helper()
 	text, err := json.Marshal(params)
 	if err != nil {
@@ -174,7 +174,7 @@ func (e *editor) await(wanted func(message) (string, bool)) string {
 // open opens a file with a text, and returns what the editor underlines: lines and messages.
 func (e *editor) open(file, text string) string {
 	e.t.Helper()
-	e.tell("textDocument/didOpen", map[string]any{"textDocument": map[string]any{"uri": "file://" + file, "languageId": "yaml", "version": 1, "text": text}})
+	e.notify("textDocument/didOpen", map[string]any{"textDocument": map[string]any{"uri": "file://" + file, "languageId": "yaml", "version": 1, "text": text}})
 	return e.await(func(m message) (string, bool) {
 		var found struct {
 			URI         string

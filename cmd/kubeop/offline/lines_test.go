@@ -45,8 +45,8 @@ func TestARefusalNamesTheLineOfWhatIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheSecondProjectWithAHostIsToldAtItsLine, whatever the type of its app.
-func TestTheSecondProjectWithAHostIsToldAtItsLine(t *testing.T) {
+// TestTheSecondProjectWithAHostIsReportedAtItsLine, whatever the type of its app.
+func TestTheSecondProjectWithAHostIsReportedAtItsLine(t *testing.T) {
 	hosted := strings.Replace(strings.Replace(app, "web:1}", "web:1, ports: [{name: http, port: 80}]}", 1), "  image:", "  host: www.example.com\n  image:", 1)
 	ingress := "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: all}\nspec: {rules: [{host: WWW.example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: a, port: {number: 80}}}}]}}]}\n"
 	files := repository(map[string]string{

@@ -64,9 +64,9 @@ func TestANameIsNotAPath(t *testing.T) {
 	}
 }
 
-// TestTheFoldersTellWhoseRepositoryItIs: one with tenants or parts of the platform is the platform's, unless a tenant is named. A tenant is often named as its
+// TestTheFoldersSayWhichTenantTheRepositoryIsOf: one with tenants or parts of the platform is the platform's, unless a tenant is named. A tenant is often named as its
 // repository is.
-func TestTheFoldersTellWhoseRepositoryItIs(t *testing.T) {
+func TestTheFoldersSayWhichTenantTheRepositoryIsOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		tenant, base, folder string
 		want                 tree.Scope

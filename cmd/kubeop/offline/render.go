@@ -140,8 +140,8 @@ func (r *rendering) app(n tree.Node) (*v1alpha1.App, error) {
 	return app, nil
 }
 
-// one renders an app, or judges only its source if that is elsewhere, and notes what is wrong. What depends on the kinds of a cluster, or on settings of the tenant that are not known, is left
-// to the operator.
+// one renders an app, or judges only its source if that is elsewhere, and notes what is wrong. What depends on the kinds of a cluster, or
+// on settings of the tenant that are not known, is left to the operator.
 func (r *rendering) one(ctx context.Context, n tree.Node, app *v1alpha1.App) {
 	at, known, err := r.place(n.Ref(), app)
 	local, objects := source.Local(app), []*unstructured.Unstructured(nil)

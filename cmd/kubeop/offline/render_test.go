@@ -34,7 +34,7 @@ func TestAppsMadeFromTheirFolderAreRendered(t *testing.T) {
 		files map[string]string
 		// known: the settings of the tenant are given.
 		known bool
-		// want is the problem, or the end of the message about none.
+		// want is part of the problem. If it ends in "rendered.", the command succeeds.
 		want string
 	}{
 		"an image":                 {files: repository(nil), want: "1 app, 1 of them rendered."},
@@ -91,7 +91,7 @@ func TestThePlatformsRepositoryHasTheSettingsOfItsTenants(t *testing.T) {
 	}
 }
 
-// TestThePlatformsRepositoryHasThePoliciesOfItsTenants: one that the tenant names, and none that another one is under.
+// TestThePlatformsRepositoryHasThePoliciesOfItsTenants: apps are checked against the policies that their tenant names, and not against those of other tenants.
 func TestThePlatformsRepositoryHasThePoliciesOfItsTenants(t *testing.T) {
 	policy := func(name, spec string) string {
 		return "apiVersion: paas.kubeop.io/v1alpha1\nkind: Policy\nmetadata: {name: " + name + "}\nspec: " + spec + "\n"
@@ -139,7 +139,7 @@ func TestProblemsAreInTheOrderOfTheFiles(t *testing.T) {
 	}
 }
 
-func TestTheFileOfATenantHasToBeOne(t *testing.T) {
+func TestTheTenantFileMustDeclareATenant(t *testing.T) {
 	root := write(t, repository(nil))
 	for file, want := range map[string]string{filepath.Join(root, "none.yaml"): "no such file", filepath.Join(root, "kubeop.yaml"): "is no tenant.yaml"} {
 		if _, _, err := run(t, root, "--tenant-file", file); err == nil || !strings.Contains(err.Error(), want) {

@@ -31,7 +31,8 @@ type validate struct {
 	*call.Call
 	format output.Format
 	watch  bool
-	// renders: the apps are rendered, too, by renderer. tenantFile has the settings of the tenant, and policies is a folder in the platform repository.
+	// renders: the apps are rendered, too, by renderer. tenantFile has the settings of the tenant, and policies is a folder in the platform
+	// repository.
 	renders              bool
 	renderer             plan.NewRenderer
 	tenantFile, policies string
@@ -200,7 +201,8 @@ func (v *validate) checkFiles(ctx context.Context, root string, files tree.Files
 	return found, nil
 }
 
-// scope says what the repository declares. One with a folder tenants/ or platform/, or with policies/, registries/ or prices/ and no projects/, is the platform's. base is the name of the repository's folder.
+// scope says what the repository declares. One with a folder tenants/ or platform/, or with policies/, registries/ or prices/ and no
+// projects/, is the platform's. base is the name of the repository's folder.
 func (v *validate) scope(base string, files fs.FS) tree.Scope {
 	platform := hasFolder(files, layout.TenantsFolder) || hasFolder(files, layout.PlatformFolder) ||
 		(hasFolder(files, layout.PoliciesFolder) || hasFolder(files, layout.RegistriesFolder) || hasFolder(files, layout.PricesFolder)) && !hasFolder(files, layout.ProjectsFolder)

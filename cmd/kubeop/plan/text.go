@@ -7,7 +7,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/plan"
 )
 
-// signs are the signs of actions in texts, as diff has them.
+// signs mark actions in the text.
 var signs = map[plan.Action]string{
 	plan.Create: "+", plan.Update: "~", plan.Recreate: "±", plan.Delete: "-", plan.Move: ">", plan.Run: "*", plan.Keep: "=", plan.Hold: "!", plan.Refuse: "x",
 }
@@ -72,7 +72,7 @@ func (p *command) app(page *output.Page, a *plan.App) {
 		page.Line(paint(p.Paint, plan.Refuse) + " nothing is delivered: " + a.Failed)
 	}
 	if a.Unknown != "" {
-		page.Line("? not compared, because you may not read what it takes: " + a.Unknown)
+		page.Line("? not compared, because you may not read the objects it needs: " + a.Unknown)
 	}
 	p.changes(page, a.Changes)
 	if a.Note != "" {

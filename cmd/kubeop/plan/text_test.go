@@ -80,7 +80,7 @@ App acme/shop/broken
   x nothing is delivered: fetching: not found
 
 App acme/shop/hidden
-  ? not compared, because you may not read what it takes: secrets is forbidden
+  ? not compared, because you may not read the objects it needs: secrets is forbidden
 
 Held until 2026-11-30 08:00 UTC by freeze weekend
   nothing of it is applied before, unless it is confirmed: kubeop confirm repository acme

@@ -146,7 +146,7 @@ func (t *tier) rule(policy *clusterPolicy, direction string, pod, other *matcher
 	return nil, ""
 }
 
-// peerMatches reports whether a peer has the other side of a connection. known is false if this program cannot tell.
+// peerMatches reports whether a peer has the other side of a connection. known is false if this program cannot decide it.
 func peerMatches(p *isolation.ClusterPeer, other *matcher.TrafficPeer) (is, known bool) {
 	selects := func(by *metav1.LabelSelector, of map[string]string) bool {
 		selector, err := metav1.LabelSelectorAsSelector(by)

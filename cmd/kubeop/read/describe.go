@@ -161,7 +161,7 @@ func (d *describe) app(ctx context.Context) error {
 	return d.end(ctx, reader.Client, app, nodes)
 }
 
-// describePrices says whose prices these are, and how many periods each meter has.
+// describePrices prints the author of these prices, and how many periods each meter has.
 func describePrices(page *output.Page, list *v1alpha1.PriceList) {
 	page.Field("Currency", list.Spec.Currency)
 	page.Field("Default", fmt.Sprint(list.Spec.Default))

@@ -14,7 +14,8 @@ type Manager struct {
 	URL, Token string
 }
 
-// Connect returns the manager that settings name, for a command that needs one. does says what only the management API does, for the error if no manager is named. It sends nothing yet.
+// Connect returns the manager that settings name, for a command that needs one. does says what only the management API does, for the error
+// if no manager is named. It sends nothing yet.
 func Connect(settings func() (config.CommandLine, error), does string) (*Manager, error) {
 	of, err := settings()
 	switch {

@@ -15,8 +15,8 @@ import (
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// present is the generation that this package gives every object, as the management API does not answer it. A condition Ready that is about an
-// older version of its object gets a lower one.
+// present is the generation of every object here, because the API returns none. A condition Ready about an older version of its object gets a
+// lower one.
 const present = 1
 
 // placeOf returns the tenant and the project of a selection.

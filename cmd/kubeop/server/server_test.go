@@ -138,8 +138,8 @@ func TestAnAuthorityOfAFileIsTrusted(t *testing.T) {
 	}
 }
 
-// TestAnObjectIsAsTheManagerTellsIt: a condition Ready about an older version is not taken for one about this.
-func TestAnObjectIsAsTheManagerTellsIt(t *testing.T) {
+// TestAnObjectIsAsTheManagerReturnsIt: a condition Ready about an older version is not taken for one about this.
+func TestAnObjectIsAsTheManagerReturnsIt(t *testing.T) {
 	m := started(t, 1000)
 	token, _ := m.Token("project:acme/shop:view")
 	s := newSource(t, m.URL, token)
@@ -204,12 +204,12 @@ func TestAnObjectIsFollowedUntilItIsDeleted(t *testing.T) {
 			break
 		}
 		if seen++; object.GetName() != "web" {
-			t.Errorf("%s is told", object.GetName())
+			t.Errorf("%s is sent", object.GetName())
 		}
 		live.Forget(m.Index, app("web", 1))
 	}
 	if seen != 1 {
-		t.Errorf("it was told %d times", seen)
+		t.Errorf("it was sent %d times", seen)
 	}
 	for object, err := range s.Follow(t.Context(), web, nil) {
 		if object != nil || err != nil {

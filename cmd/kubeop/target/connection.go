@@ -58,7 +58,7 @@ var shown = map[string]string{
 	"request-timeout": "how long one request may take, such as 30s; 0 for no limit",
 }
 
-// Config returns the configuration of requests to the API server. With a manager there is none: a command that asks for it reads what the management API does not tell.
+// Config returns the configuration of requests to the API server. With a manager there is none: a command that asks for it reads what the management API does not return.
 func (c *Connection) Config() (*rest.Config, error) {
 	manager, err := c.Manager()
 	switch {

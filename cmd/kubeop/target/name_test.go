@@ -89,8 +89,8 @@ func TestAnAppNeedsNoKindInArguments(t *testing.T) {
 	}
 }
 
-// TestTheObjectsOfAKindAreOfIt: `kubeop wait` watches the list, and the shell completes names of it.
-func TestTheObjectsOfAKindAreOfIt(t *testing.T) {
+// TestEachKindMakesObjectsAndListsOfItself: `kubeop wait` watches the list, and the shell completes names of it.
+func TestEachKindMakesObjectsAndListsOfItself(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)

@@ -70,8 +70,8 @@ func TestInventedCommitsAskTheServerRarely(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsNoneIsAConflict, because only a commit by hand can change it.
-func TestAFileThatIsNoneIsAConflict(t *testing.T) {
+// TestALinkOrFolderInPlaceOfAFileIsAConflict, because only a commit by hand can change it.
+func TestALinkOrFolderInPlaceOfAFileIsAConflict(t *testing.T) {
 	s := newStage(t)
 	admin := s.holder("root", "admin")
 	dir := filepath.Join(s.acme.Work, "projects/shop/apps")

@@ -14,8 +14,8 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/problem"
 )
 
-// TestEachRoleWritesWhatTheTableSays tries each role with each write: in its own project, in another one of its tenant, and in another tenant. Bodies are such that nothing is written
-// by those who may.
+// TestEachRoleWritesWhatTheTableSays tries each role with each write: in its own project, in another one of its tenant, and in another
+// tenant. Bodies are such that nothing is written by those who may.
 func TestEachRoleWritesWhatTheTableSays(t *testing.T) {
 	s := newStage(t)
 	const ok, no, none = http.StatusUnprocessableEntity, http.StatusForbidden, http.StatusNotFound
@@ -66,8 +66,8 @@ func TestEachRoleWritesWhatTheTableSays(t *testing.T) {
 
 const noCommit = "0000000000000000000000000000000000000000"
 
-// TestEachRoleReadsTheHistoryThatTheTableSays tries each role with the history of an app, what changed in its files, and a rollback that would change nothing: in its own project, in
-// another one of its tenant, and in another tenant.
+// TestEachRoleReadsTheHistoryThatTheTableSays tries each role with the history of an app, what changed in its files, and a rollback that
+// would change nothing: in its own project, in another one of its tenant, and in another tenant.
 func TestEachRoleReadsTheHistoryThatTheTableSays(t *testing.T) {
 	s := newStage(t)
 	acme, platform := s.acme.bare("rev-parse", "main"), s.platform.bare("rev-parse", "main")
@@ -104,8 +104,8 @@ func TestEachRoleReadsTheHistoryThatTheTableSays(t *testing.T) {
 	}
 }
 
-// TestAnotherTenantIsToldApartFromNone by nothing in the answer.
-func TestAnotherTenantIsToldApartFromNone(t *testing.T) {
+// TestAnotherTenantLooksLikeNone by nothing in the answer.
+func TestAnotherTenantLooksLikeNone(t *testing.T) {
 	s := newStage(t)
 	caller := s.holder("ci", "tenant:acme:admin")
 	detail := func(path string) problem.Problem {
@@ -164,8 +164,8 @@ func TestAWriteIsFollowedUntilTheOperatorReadItsCommit(t *testing.T) {
 	s.refused(caller, "GET "+strings.Replace(first.Follow, "acme", "beta", 1), "", http.StatusNotFound)
 }
 
-// TestALateGitServerIsTold: the caller hears of it before the connection is cut, and may send the request again.
-func TestALateGitServerIsTold(t *testing.T) {
+// TestALateGitServerIsReported: the caller gets an answer before the connection is cut, and may send the request again.
+func TestALateGitServerIsReported(t *testing.T) {
 	s := newStage(t)
 	admin := s.holder("root", "admin")
 	release := make(chan struct{})

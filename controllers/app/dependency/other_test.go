@@ -105,7 +105,7 @@ func TestAnObjectOfAnotherKindIsADependency(t *testing.T) {
 				if got != c.want {
 					t.Errorf("got  %q\nwant %q", got, c.want)
 				}
-				// No event tells of an object that the watch does not have.
+				// No event is about an object that the watch does not have.
 				if unseen := c.object != nil && len(c.object.Labels) == 0; unseen && strings.HasPrefix(got, "waits ") && !strings.HasSuffix(got, ", after 1s") {
 					t.Errorf("an object that no watch shows is looked at again too late: %s", got)
 				}

@@ -72,7 +72,7 @@ func Warning(rules *v1alpha1.GuardrailsSpec, broken *[]policy.Notice) step.Note 
 	return note
 }
 
-// Denied returns the rules that refuse objects as text, to tell whether they changed; "" for none.
+// Denied returns the rules that refuse objects as text, for comparison with the last ones; "" for none.
 func Denied(rules *v1alpha1.GuardrailsSpec) string {
 	if rules == nil || len(rules.Deny) == 0 && rules.PodSecurity == nil && rules.Network == nil && len(rules.Limits) == 0 {
 		return ""

@@ -30,8 +30,8 @@ func TestVolumesThatStartEmptyAreAConditionOfImageApps(t *testing.T) {
 	}
 }
 
-// TestStatefulSetsThatKeepTheirClaimsAreToldOnce, until there are others. What a chart has is not known here.
-func TestStatefulSetsThatKeepTheirClaimsAreToldOnce(t *testing.T) {
+// TestStatefulSetsThatKeepTheirClaimsAreReportedOnce, until there are others. What a chart has is not known here.
+func TestStatefulSetsThatKeepTheirClaimsAreReportedOnce(t *testing.T) {
 	raw, helm := &v1alpha1.App{}, &v1alpha1.App{}
 	helm.Spec.Helm = &v1alpha1.HelmSource{}
 	last := ""
@@ -39,22 +39,22 @@ func TestStatefulSetsThatKeepTheirClaimsAreToldOnce(t *testing.T) {
 		app      *v1alpha1.App
 		retained []string
 		built    bool
-		told     string
+		event    string
 		last     string
 	}{
 		{app: helm, retained: []string{"db"}, built: true},
 		{app: raw, retained: []string{"db"}},
 		{app: raw, built: true},
-		{app: raw, retained: []string{"db"}, built: true, told: "StatefulSet db is delivered", last: "db"},
+		{app: raw, retained: []string{"db"}, built: true, event: "StatefulSet db is delivered", last: "db"},
 		{app: raw, retained: []string{"db"}, built: true, last: "db"},
 		{app: raw, last: "db"},
-		{app: raw, retained: []string{"db", "queue"}, built: true, told: "StatefulSet db, queue is delivered", last: "db, queue"},
+		{app: raw, retained: []string{"db", "queue"}, built: true, event: "StatefulSet db, queue is delivered", last: "db, queue"},
 		{app: raw, built: true},
-		{app: raw, retained: []string{"db"}, built: true, told: "StatefulSet db is delivered", last: "db"},
+		{app: raw, retained: []string{"db"}, built: true, event: "StatefulSet db is delivered", last: "db"},
 	} {
 		var want []step.Note
-		if c.told != "" {
-			want = []step.Note{{Reason: v1alpha1.ClaimsRetainedReason, Event: "Warning", Message: c.told +
+		if c.event != "" {
+			want = []step.Note{{Reason: v1alpha1.ClaimsRetainedReason, Event: "Warning", Message: c.event +
 				" with persistentVolumeClaimRetentionPolicy Retain, for both fields: no claim is deleted without a confirmation; write Retain in Git to end this message"}}
 		}
 		if diff := cmp.Diff(want, (&Volumes{Retained: c.retained, LastRetained: &last}).Notes(c.app, c.built)); diff != "" || last != c.last {

@@ -172,7 +172,7 @@ func TestABinaryFileHasText(t *testing.T) {
 	}
 }
 
-// TestOnlyTextsAndNumbersAreSecret: a message with each "true" hidden would tell nothing.
+// TestOnlyTextsAndNumbersAreSecret: a message with each "true" hidden would be useless.
 func TestOnlyTextsAndNumbersAreSecret(t *testing.T) {
 	secret, master := identity(t)
 	d, err := New("k", secret, nil)

@@ -81,7 +81,7 @@ func TestReadFileDecryptsEachFormat(t *testing.T) {
 				t.Errorf("-sops +kubeop:\n%s", diff)
 			}
 			if len(files.Secrets()) == 0 {
-				t.Error("no value is told to be secret")
+				t.Error("no value is reported as secret")
 			}
 		})
 	}
@@ -183,7 +183,7 @@ func TestReadFileExplainsWhatItCannotDecrypt(t *testing.T) {
 			}
 			for _, secret := range []string{"correct horse", "second line", "AGE-SECRET", "42424242", "in-the-clear"} {
 				if strings.Contains(err.Error(), secret) {
-					t.Errorf("%v tells a secret", err)
+					t.Errorf("%v reveals a secret", err)
 				}
 			}
 		})
@@ -270,7 +270,7 @@ func TestReadKeysExplainsKeysThatItCannotUse(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if strings.Contains(err.Error(), "BROKEN") {
-				t.Errorf("%v tells a key", err)
+				t.Errorf("%v reveals a key", err)
 			}
 		})
 	}
@@ -291,7 +291,7 @@ func FuzzReadFile(f *testing.F) {
 		}
 		_, err := fs.ReadFile(decrypt.Open(one(name, data), keys), name)
 		if err != nil && (strings.Contains(err.Error(), "correct horse") || strings.Contains(err.Error(), "plain words")) {
-			t.Errorf("%v tells a secret", err)
+			t.Errorf("%v reveals a secret", err)
 		}
 	})
 }

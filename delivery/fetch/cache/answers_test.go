@@ -300,7 +300,7 @@ func TestForgetCancelsTheFetchInProgress(t *testing.T) {
 	}
 }
 
-// TestAnOpenBreakerKeepsTheMessage: what ails a host is told by the error that it gave, which stays the same.
+// TestAnOpenBreakerKeepsTheMessage: the error that the host gave says what is wrong, and stays the same.
 func TestAnOpenBreakerKeepsTheMessage(t *testing.T) {
 	s := newSource(t, recent)
 	q := Question{MaxAge: time.Hour}
@@ -352,9 +352,9 @@ func TestThePoolMayHaveAnotherClock(t *testing.T) {
 	}
 }
 
-// TestARefusedFetchIsTold: a fetch that the pool does not accept is answered with the source's own failure while its host's circuit breaker
+// TestARefusedFetchIsAnsweredWithTheFailure: a fetch that the pool does not accept is answered with the source's own failure while its host's circuit breaker
 // is open, and with the queue's while the queue is full. The source is not contacted.
-func TestARefusedFetchIsTold(t *testing.T) {
+func TestARefusedFetchIsAnsweredWithTheFailure(t *testing.T) {
 	q := Question{MaxAge: 2 * time.Second}
 	const away, open, full = "connection refused", "host:443 gave no answer several times in a row, so it is contacted rarely until it does",
 		"it waits its turn: as many fetches of tenant acme wait as may"

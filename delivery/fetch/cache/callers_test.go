@@ -114,8 +114,8 @@ func TestACallerJoinsAFetchThatBeganWhileItPrepared(t *testing.T) {
 	}
 }
 
-// TestThoseWhoJoinedARefusedFetchAreWoken: the caller itself gets the error.
-func TestThoseWhoJoinedARefusedFetchAreWoken(t *testing.T) {
+// TestCallersThatJoinedARefusedFetchAreWoken: the caller itself gets the error.
+func TestCallersThatJoinedARefusedFetchAreWoken(t *testing.T) {
 	s := newSource(t, shared)
 	q := Query{Caller: caller("a"), Key: "a", Tenant: "acme", Question: Question{MaxAge: time.Hour}}
 	r := &run{query: q, waiting: map[types.NamespacedName]waiter{caller("a"): {}, caller("b"): {}}}

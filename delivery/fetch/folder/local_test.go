@@ -15,7 +15,7 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// TestAFolderOfALocalRepositoryIsRead however its objects are kept.
+// TestAFolderOfALocalRepositoryIsRead wherever Git stores the objects.
 func TestAFolderOfALocalRepositoryIsRead(t *testing.T) {
 	for name, arrange := range map[string]func(r *sources.GitRepo) (dir string){
 		"loose objects": func(r *sources.GitRepo) string { return filepath.Join(r.Work, ".git") },
@@ -24,7 +24,7 @@ func TestAFolderOfALocalRepositoryIsRead(t *testing.T) {
 			return filepath.Join(r.Work, ".git")
 		},
 		"a bare repository": func(r *sources.GitRepo) string { return filepath.Join(r.Root, r.Name) },
-		"the objects of another": func(r *sources.GitRepo) string {
+		"objects through alternates": func(r *sources.GitRepo) string {
 			dir := filepath.Join(t.TempDir(), ".git")
 			r.Run(r.Root, "init", "--quiet", "--bare", dir)
 			if err := os.WriteFile(filepath.Join(dir, "objects", "info", "alternates"), []byte(filepath.Join(r.Work, ".git", "objects")+"\n"), 0o600); err != nil {

@@ -164,7 +164,7 @@ func lines(t *testing.T, text ...string) []byte {
 	return out.Bytes()
 }
 
-func TestTheAnswerToAPushTellsWhyItWasRefused(t *testing.T) {
+func TestTheAnswerToAPushSaysWhyItWasRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		report   []byte
 		progress string

@@ -124,7 +124,7 @@ func (s *Store) Unpack(reader pack.Reader) { s.unpacking.Reader = reader }
 
 // LimitPacks sets the size, in bytes, to which one pack may inflate, by the name of the tenant, or of the Repository, for which it is
 // fetched. Call it before the first fetch.
-func (s *Store) LimitPacks(of func(name string) int64) { s.unpacking.limitOf = of }
+func (s *Store) LimitPacks(limitOf func(name string) int64) { s.unpacking.limitOf = limitOf }
 
 // Fetch reads the commit that src points to now. It always lists the remote's refs, with the credentials of src. It transfers the commit,
 // without its history, only when the store does not have it. ctx bounds its time; a server that stops answering ends it sooner (see

@@ -246,7 +246,7 @@ func TestARegistryThatIsAwayIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestChooseOfANameThatIsNone(t *testing.T) {
+func TestChooseRefusesAnInvalidName(t *testing.T) {
 	b := newTagFixture(t)
 	image := b.image()
 	image.Name = b.host() + "/Acme/web"

@@ -119,7 +119,7 @@ func TestAPackOverALimitThatItsProcessFoundIsNotReadAgain(t *testing.T) {
 	sources.WantError(t, Check(at.Dir, at.What, at.Limits), failure.ErrTooLarge, "inflate to, together")
 }
 
-func TestAFaultOfTheProcessIsNoneOfThePack(t *testing.T) {
+func TestAFaultOfTheProcessDoesNotCountForThePack(t *testing.T) {
 	p := &processes{err: errors.New("the process was killed")}
 	at := received(t, largePack(t))
 	for range trials.MaxLost + 1 {

@@ -220,7 +220,7 @@ func TestRepositoriesRememberMoreHosts(t *testing.T) {
 	}
 }
 
-func TestTheErrorTellsWhetherTheHostAnswered(t *testing.T) {
+func TestTheErrorSaysWhetherTheHostAnswered(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	read := &net.OpError{Op: "read", Err: errors.New("connection reset")}
 	for name, tc := range map[string]struct {

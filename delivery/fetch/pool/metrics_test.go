@@ -37,7 +37,7 @@ func TestMetricsNameTheOutcomeOfATask(t *testing.T) {
 
 // TestMetricsCountTheTasksAndHostsOfAPool: tasks run, wait and end, and a host of an app and one of Repositories give no answer.
 func TestMetricsCountTheTasksAndHostsOfAPool(t *testing.T) {
-	b := newBed(t, Options{PerTenant: 1})
+	b := newFixture(t, Options{PerTenant: 1})
 	for i := range tries {
 		for _, task := range []Task{b.task(fmt.Sprint("app", i), "bad", "acme"), of(Repository, b.task(fmt.Sprint("repository", i), "bad too", "shop"))} {
 			b.submit(task)
@@ -127,7 +127,7 @@ func TestUnsetOptionsOfAPoolHaveDefaults(t *testing.T) {
 
 // TestTheContextOfATaskEndsWithIt: what it left running ends, too.
 func TestTheContextOfATaskEndsWithIt(t *testing.T) {
-	b := newBed(t, Options{})
+	b := newFixture(t, Options{})
 	task := b.task("one", "host", "acme")
 	left := make(chan context.Context, 1)
 	task.Run = func(ctx context.Context) error { left <- ctx; return nil }

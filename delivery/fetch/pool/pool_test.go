@@ -29,8 +29,8 @@ func reach(err error) Reach {
 	return Answered
 }
 
-// bed is a pool whose time and whose fetches a test decides.
-type bed struct {
+// fixture is a pool whose time and whose fetches a test decides.
+type fixture struct {
 	*Pool
 	t     *testing.T
 	clock *clocktesting.FakeClock
@@ -41,16 +41,16 @@ type bed struct {
 	open  map[string]chan error
 }
 
-func newBed(t *testing.T, o Options) *bed {
+func newFixture(t *testing.T, o Options) *fixture {
 	t.Helper()
 	o.Reach = reach
-	b := &bed{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), ended: map[string]error{}, open: map[string]chan error{}}
+	b := &fixture{t: t, clock: clocktesting.NewFakeClock(time.Unix(1000, 0)), ended: map[string]error{}, open: map[string]chan error{}}
 	b.Pool = New(o, b.clock)
 	return b
 }
 
 // task is a fetch that goes on until the test ends it.
-func (b *bed) task(name, host, tenant string) Task {
+func (b *fixture) task(name, host, tenant string) Task {
 	answer := make(chan error, 1)
 	b.mu.Lock()
 	b.open[name] = answer
@@ -76,7 +76,7 @@ func (b *bed) task(name, host, tenant string) Task {
 	}
 }
 
-func (b *bed) submit(t Task) (cancel func()) {
+func (b *fixture) submit(t Task) (cancel func()) {
 	b.t.Helper()
 	cancel, err := b.Submit(t)
 	if err != nil {
@@ -86,13 +86,13 @@ func (b *bed) submit(t Task) (cancel func()) {
 }
 
 // end has a fetch end, and waits until the pool knows.
-func (b *bed) end(name string, err error) {
+func (b *fixture) end(name string, err error) {
 	b.t.Helper()
 	b.open[name] <- err
 	_ = b.finished(name) // The error is the one given.
 }
 
-func (b *bed) finished(name string) error {
+func (b *fixture) finished(name string) error {
 	b.t.Helper()
 	var err error
 	b.eventually("the end of "+name, func() bool {
@@ -105,7 +105,7 @@ func (b *bed) finished(name string) error {
 	return err
 }
 
-func (b *bed) eventually(what string, f func() bool) {
+func (b *fixture) eventually(what string, f func() bool) {
 	b.t.Helper()
 	for begin := time.Now(); !f(); time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 30*time.Second {
@@ -115,7 +115,7 @@ func (b *bed) eventually(what string, f func() bool) {
 }
 
 // wantBegun wants exactly these fetches to have begun, in any order.
-func (b *bed) wantBegun(names ...string) {
+func (b *fixture) wantBegun(names ...string) {
 	b.t.Helper()
 	slices.Sort(names)
 	begun := func() []string {
@@ -131,7 +131,7 @@ func (b *bed) wantBegun(names ...string) {
 }
 
 // prove has a host have answered.
-func (b *bed) prove(host, tenant string, priority Priority) {
+func (b *fixture) prove(host, tenant string, priority Priority) {
 	b.t.Helper()
 	name := "prove " + host + tenant
 	t := b.task(name, host, tenant)
@@ -148,7 +148,7 @@ func asked(t Task) Task { t.Requested = true; return t }
 func of(p Priority, t Task) Task { t.Priority = p; return t }
 
 func TestUnprovenHostsNeverHoldUpProvenOnes(t *testing.T) {
-	b := newBed(t, Options{Slots: 1, Trials: 2, PerTenant: 10})
+	b := newFixture(t, Options{Slots: 1, Trials: 2, PerTenant: 10})
 	b.prove("good", "acme", Repository)
 	for i := range 5 {
 		b.submit(of(Repository, b.task(fmt.Sprint("hangs", i), fmt.Sprint("bad", i), fmt.Sprint("t", i))))
@@ -159,7 +159,7 @@ func TestUnprovenHostsNeverHoldUpProvenOnes(t *testing.T) {
 }
 
 func TestAProvenHostThatHangsGivesItsSlotBack(t *testing.T) {
-	b := newBed(t, Options{Slots: 1, Trials: 1, Slow: time.Second})
+	b := newFixture(t, Options{Slots: 1, Trials: 1, Slow: time.Second})
 	b.prove("good", "acme", Repository)
 	b.prove("turns bad", "other", Repository)
 	b.submit(of(Repository, b.task("hangs", "turns bad", "other")))
@@ -171,7 +171,7 @@ func TestAProvenHostThatHangsGivesItsSlotBack(t *testing.T) {
 }
 
 func TestTenantsTakeTurns(t *testing.T) {
-	b := newBed(t, Options{Trials: 4, PerTenant: 1, PerHost: 100})
+	b := newFixture(t, Options{Trials: 4, PerTenant: 1, PerHost: 100})
 	for i := range 3 {
 		b.submit(b.task(fmt.Sprint("many", i), "host", "many"))
 	}
@@ -182,7 +182,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 }
 
 func TestOneTenantThatNamesManyHosts(t *testing.T) {
-	b := newBed(t, Options{PerTenant: 2, Waiting: 5})
+	b := newFixture(t, Options{PerTenant: 2, Waiting: 5})
 	for i := range 7 {
 		b.submit(b.task(fmt.Sprint("m", i), fmt.Sprint("host", i), "mallory"))
 	}
@@ -194,16 +194,16 @@ func TestOneTenantThatNamesManyHosts(t *testing.T) {
 	b.wantBegun("m0", "m1", "a")
 }
 
-// TestARefusedTaskMayTryAgain has tasks be refused because too many wait, and wants them told one by one when there is room.
+// TestARefusedTaskMayTryAgain has tasks be refused because too many wait, and wants them retried one by one when there is room.
 func TestARefusedTaskMayTryAgain(t *testing.T) {
-	b := newBed(t, Options{PerTenant: 1, Waiting: 1})
+	b := newFixture(t, Options{PerTenant: 1, Waiting: 1})
 	b.submit(b.task("runs", "host", "mallory"))
 	canceled := b.submit(b.task("waits", "host", "mallory"))
-	told := make(chan string, 10)
+	retried := make(chan string, 10)
 	refuse := func(name, tenant string) {
 		t.Helper()
 		task := b.task(name, "host", tenant)
-		task.Retry = func() { told <- name }
+		task.Retry = func() { retried <- name }
 		if _, err := b.Submit(task); !errors.Is(err, ErrFull) {
 			t.Fatalf("submitting %s: %v", name, err)
 		}
@@ -212,27 +212,27 @@ func TestARefusedTaskMayTryAgain(t *testing.T) {
 		refuse(name, "mallory")
 	}
 	canceled()
-	if got := <-told; got != "first" || len(told) != 0 {
-		t.Errorf("told %s and %d more for one place", got, len(told))
+	if got := <-retried; got != "first" || len(retried) != 0 {
+		t.Errorf("retried %s and %d more for one place", got, len(retried))
 	}
 	b.submit(b.task("first again", "host", "mallory"))
 	b.end("runs", nil)
 	b.wantBegun("runs", "first again")
-	if got := <-told; got != "second" || len(told) != 0 {
-		t.Errorf("told %s and %d more for one place", got, len(told))
+	if got := <-retried; got != "second" || len(retried) != 0 {
+		t.Errorf("retried %s and %d more for one place", got, len(retried))
 	}
 	b.end("first again", nil)
-	if len(told) != 0 || len(b.full) != 1 {
-		t.Errorf("told %d when nothing began; %d tenants are remembered", len(told), len(b.full))
+	if len(retried) != 0 || len(b.full) != 1 {
+		t.Errorf("retried %d when nothing began; %d tenants are remembered", len(retried), len(b.full))
 	}
 	b.submit(b.task("second again", "host", "mallory"))
-	if got := <-told; got != "third" || len(b.full) != 0 {
-		t.Errorf("told %s; %d tenants are remembered", got, len(b.full))
+	if got := <-retried; got != "third" || len(b.full) != 0 {
+		t.Errorf("retried %s; %d tenants are remembered", got, len(b.full))
 	}
 }
 
 func TestAHostHasALimitedNumberOfSlots(t *testing.T) {
-	b := newBed(t, Options{PerHost: 2})
+	b := newFixture(t, Options{PerHost: 2})
 	for i := range 3 {
 		b.submit(of(Repository, b.task(fmt.Sprint("r", i), "host", fmt.Sprint(i))))
 	}
@@ -246,7 +246,7 @@ func TestAHostHasALimitedNumberOfSlots(t *testing.T) {
 }
 
 func TestTasksRunByPriority(t *testing.T) {
-	b := newBed(t, Options{Trials: 1, PerHost: 100})
+	b := newFixture(t, Options{Trials: 1, PerHost: 100})
 	b.submit(of(Repository, b.task("first", "host0", "x")))
 	b.wantBegun("first")
 	waiting := []Task{
@@ -271,7 +271,7 @@ func TestTasksRunByPriority(t *testing.T) {
 }
 
 func TestAppsLeaveSlotsToRepositories(t *testing.T) {
-	b := newBed(t, Options{Trials: 8, Slots: 4, PerTenant: 100, PerHost: 100})
+	b := newFixture(t, Options{Trials: 8, Slots: 4, PerTenant: 100, PerHost: 100})
 	for i := range 8 {
 		b.submit(b.task(fmt.Sprint("a", i), fmt.Sprint("host", i), "acme"))
 	}
@@ -281,7 +281,7 @@ func TestAppsLeaveSlotsToRepositories(t *testing.T) {
 }
 
 func TestTheBreakerOpensAfterRepeatedFailures(t *testing.T) {
-	b := newBed(t, Options{})
+	b := newFixture(t, Options{})
 	fail := func(name string, err error) {
 		t.Helper()
 		b.submit(b.task(name, "bad", "acme"))
@@ -324,7 +324,7 @@ func TestTheBreakerOpensAfterRepeatedFailures(t *testing.T) {
 }
 
 func TestOneSourceWithoutAnswerDoesNotOpenTheBreaker(t *testing.T) {
-	b := newBed(t, Options{})
+	b := newFixture(t, Options{})
 	for i := range 2 * tries {
 		name := fmt.Sprint("same", i)
 		task := b.task(name, "host", "acme")
@@ -342,7 +342,7 @@ func TestOneSourceWithoutAnswerDoesNotOpenTheBreaker(t *testing.T) {
 }
 
 func TestAFailureBeforeALaterAnswerDoesNotCount(t *testing.T) {
-	b := newBed(t, Options{PerTenant: 10})
+	b := newFixture(t, Options{PerTenant: 10})
 	for i := range tries {
 		b.submit(b.task(fmt.Sprint("hangs", i), "host", "acme"))
 	}
@@ -356,7 +356,7 @@ func TestAFailureBeforeALaterAnswerDoesNotCount(t *testing.T) {
 }
 
 func TestACanceledTaskEnds(t *testing.T) {
-	b := newBed(t, Options{PerTenant: 1})
+	b := newFixture(t, Options{PerTenant: 1})
 	running := b.submit(b.task("running", "host", "acme"))
 	waiting := b.submit(b.task("waiting", "host", "acme"))
 	b.wantBegun("running")
@@ -372,7 +372,7 @@ func TestACanceledTaskEnds(t *testing.T) {
 }
 
 func TestATaskEndsAtItsTimeout(t *testing.T) {
-	b := newBed(t, Options{})
+	b := newFixture(t, Options{})
 	task := b.task("slow", "host", "acme")
 	task.Timeout = time.Minute
 	b.submit(task)
@@ -384,7 +384,7 @@ func TestATaskEndsAtItsTimeout(t *testing.T) {
 }
 
 func TestStopCancelsRunningTasks(t *testing.T) {
-	b := newBed(t, Options{})
+	b := newFixture(t, Options{})
 	b.submit(b.task("running", "host", "acme"))
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
@@ -400,7 +400,7 @@ func TestStopCancelsRunningTasks(t *testing.T) {
 }
 
 func TestTheHostsRememberedForATenantAreBounded(t *testing.T) {
-	b := newBed(t, Options{})
+	b := newFixture(t, Options{})
 	for i := range 2 * maxHosts {
 		b.clock.Step(time.Second)
 		b.prove(fmt.Sprint("host", i), "mallory", App)
@@ -412,7 +412,7 @@ func TestTheHostsRememberedForATenantAreBounded(t *testing.T) {
 
 // TestSourcesOfSeveralHostsAreNotRemembered: of what asks several hosts nobody knows which one gave no answer.
 func TestSourcesOfSeveralHostsAreNotRemembered(t *testing.T) {
-	b := newBed(t, Options{})
+	b := newFixture(t, Options{})
 	for i := range 10 * tries {
 		name := fmt.Sprint("source", i)
 		b.submit(b.task(name, "", "mallory"))
@@ -484,7 +484,7 @@ func TestEverySlotIsGivenBack(t *testing.T) {
 }
 
 func TestMetricsHaveNoNamesOfHosts(t *testing.T) {
-	b := newBed(t, Options{})
+	b := newFixture(t, Options{})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(b)
 	count := func() (series int) {

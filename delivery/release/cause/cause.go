@@ -1,4 +1,4 @@
-// Package cause says whose fault an error of a release is: the environment's, so that the same input may succeed later, or the input's.
+// Package cause classifies an error of a release as the environment's, so that the same input may succeed later, or the input's.
 package cause
 
 import (

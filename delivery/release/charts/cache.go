@@ -34,7 +34,7 @@ type reading struct {
 	err   error
 }
 
-// Open returns the parsed chart, which is the caller's to change, as the SDK does, and the values in its values files
+// Open returns the parsed chart, which the caller may change, as the SDK does, and the values in its values files
 // with other values over them. A chart is parsed once for all apps that use it. Its errors are ErrRender, or the store's, which may pass.
 func (s *Cache) Open(c Chart, valuesFiles []string, over map[string]any) (*chart.Chart, map[string]any, error) {
 	parsed, err := s.get(c)

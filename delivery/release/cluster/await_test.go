@@ -42,8 +42,8 @@ func (p *pauses) NewTimer(d time.Duration) clock.Timer {
 }
 
 var (
-	errChart = errors.New("the chart's fault")
-	errWorld = apierrors.NewServiceUnavailable("starting")
+	errChart       = errors.New("the chart's fault")
+	errEnvironment = apierrors.NewServiceUnavailable("starting")
 )
 
 func TestPausesBetweenLooksGrow(t *testing.T) {
@@ -51,7 +51,7 @@ func TestPausesBetweenLooksGrow(t *testing.T) {
 	closed := make(chan struct{})
 	close(closed)
 	tests := map[string]struct {
-		// looks are the results of one look after the other; nil is not yet.
+		// looks are the results of one look after the other; nil: not yet done.
 		looks []error
 		late  bool
 		ended <-chan struct{}
@@ -59,16 +59,16 @@ func TestPausesBetweenLooksGrow(t *testing.T) {
 		taken []time.Duration
 		idle  int
 	}{
-		"there at once":                    {looks: []error{errDone}},
-		"fails at once":                    {looks: []error{errChart}, want: errChart},
-		"there later":                      {looks: []error{nil, nil, errDone}, taken: []time.Duration{100 * ms, 200 * ms}, idle: 1},
-		"the pauses grow to a second":      {looks: []error{nil, nil, nil, nil, nil, nil, errDone}, taken: []time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, time.Second, time.Second}, idle: 1},
-		"an unreachable cluster goes by":   {looks: []error{errWorld, errWorld, errDone}, taken: []time.Duration{100 * ms, 200 * ms}, idle: 1},
-		"it fails later":                   {looks: []error{nil, errChart}, want: errChart, taken: []time.Duration{100 * ms}, idle: 1},
-		"the time is up":                   {looks: []error{nil}, late: true, want: errTimeUp, taken: []time.Duration{100 * ms}, idle: 1},
-		"a newer input does not wait":      {looks: []error{nil}, ended: closed, want: fault.ErrSuperseded, idle: 1},
-		"a newer input, but it is there":   {looks: []error{errDone}, ended: closed},
-		"a newer input, and it has failed": {looks: []error{errChart}, ended: closed, want: errChart},
+		"there at once":                         {looks: []error{errDone}},
+		"fails at once":                         {looks: []error{errChart}, want: errChart},
+		"there later":                           {looks: []error{nil, nil, errDone}, taken: []time.Duration{100 * ms, 200 * ms}, idle: 1},
+		"the pauses grow to a second":           {looks: []error{nil, nil, nil, nil, nil, nil, errDone}, taken: []time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, time.Second, time.Second}, idle: 1},
+		"an unreachable cluster is tried again": {looks: []error{errEnvironment, errEnvironment, errDone}, taken: []time.Duration{100 * ms, 200 * ms}, idle: 1},
+		"it fails later":                        {looks: []error{nil, errChart}, want: errChart, taken: []time.Duration{100 * ms}, idle: 1},
+		"the time is up":                        {looks: []error{nil}, late: true, want: errTimeUp, taken: []time.Duration{100 * ms}, idle: 1},
+		"a newer input does not wait":           {looks: []error{nil}, ended: closed, want: fault.ErrSuperseded, idle: 1},
+		"a newer input, but it is there":        {looks: []error{errDone}, ended: closed},
+		"a newer input, and it has failed":      {looks: []error{errChart}, ended: closed, want: errChart},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

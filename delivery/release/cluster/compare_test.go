@@ -186,8 +186,8 @@ func TestAnObjectThatOthersWriteMeanwhileIsComparedAgain(t *testing.T) {
 	}
 }
 
-// TestDriftThatTheAPIServerUndoesIsNone: a webhook sets the field again, whatever is sent.
-func TestDriftThatTheAPIServerUndoesIsNone(t *testing.T) {
+// TestDriftThatTheAPIServerUndoesIsNotReported: a webhook sets the field again, whatever is sent.
+func TestDriftThatTheAPIServerUndoesIsNotReported(t *testing.T) {
 	api := &fakeAPI{live: liveObject(t, configMapKind, ofRelease, "data: {a: '9'}\n")}
 	api.written = func(_ string, o *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(o.Object, "9", "data", "a")

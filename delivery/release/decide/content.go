@@ -35,11 +35,11 @@ func Content(rel *helm.Release) (string, error) {
 	for range 2 {
 		text, err := json.Marshal(held)
 		if err != nil {
-			return "", fmt.Errorf("reading the values: %w", err)
+			return "", fmt.Errorf("encoding the values: %w", err)
 		}
 		held.Config = nil
 		if err := json.Unmarshal(text, &held); err != nil {
-			return "", fmt.Errorf("reading the values: %w", err)
+			return "", fmt.Errorf("decoding the values: %w", err)
 		}
 	}
 	text, err := json.Marshal(held)

@@ -19,15 +19,15 @@ func Digest(text []byte) string {
 }
 
 // Digests returns the digest of an input, and that of the trial: of the input, of what is allowed, and of how it is installed, upgraded and
-// tested. It fails for an input that JSON does not have.
+// tested. It fails for an input that cannot be encoded as JSON.
 func Digests(input any, allowance string, how v1alpha1.HelmActions) (digest, trial string, err error) {
 	text, err := json.Marshal(input)
 	if err != nil {
-		return "", "", fmt.Errorf("reading the values: %w", err)
+		return "", "", fmt.Errorf("encoding the values: %w", err)
 	}
 	digest = Digest(text)
 	if text, err = json.Marshal(how); err != nil {
-		return "", "", fmt.Errorf("reading the actions: %w", err)
+		return "", "", fmt.Errorf("encoding the actions: %w", err)
 	}
 	return digest, Digest(append([]byte(digest+allowance), text...)), nil
 }

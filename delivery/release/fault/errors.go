@@ -1,5 +1,5 @@
 // Package fault has the errors of a release. It collects those of an action's requests, and formats errors: masked, on one line, and short.
-// Package cause says whose fault one is.
+// Package cause classifies errors as the input's or the environment's.
 package fault
 
 import (

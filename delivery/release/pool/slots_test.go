@@ -101,7 +101,7 @@ func TestAnActionIsSupersededOnce(t *testing.T) {
 	select {
 	case <-ends:
 	default:
-		t.Error("what waits for it is not told")
+		t.Error("what waits for it is not notified")
 	}
 	s.occupy(Action{Name: "upgrading"})
 	if s.IsSuperseded() {

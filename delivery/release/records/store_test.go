@@ -292,10 +292,10 @@ func TestTheLabelsOfARecordAreNotThoseOfTheRelease(t *testing.T) {
 func TestARecordThatSomeoneElseWroteIsNotDeleted(t *testing.T) {
 	away := errors.New("no API server")
 	for name, c := range map[string]struct{ err, want error }{
-		"it is deleted":   {},
-		"it is gone":      {err: apierrors.NewNotFound(corev1.Resource("secrets"), "web")},
-		"it is changed":   {err: apierrors.NewConflict(corev1.Resource("secrets"), "web", nil), want: fence.ErrFenced},
-		"nobody can tell": {err: away, want: away},
+		"it is deleted": {},
+		"it is gone":    {err: apierrors.NewNotFound(corev1.Resource("secrets"), "web")},
+		"it is changed": {err: apierrors.NewConflict(corev1.Resource("secrets"), "web", nil), want: fence.ErrFenced},
+		"it is unknown": {err: away, want: away},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: decide.KeyOf("web", 1), Namespace: "team"}})

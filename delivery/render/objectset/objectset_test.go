@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The memory that problems take is not a tenant's to choose.
+// A tenant must not decide how much memory problems take.
 func TestOnlyAsManyProblemsAreKeptAsAreReported(t *testing.T) {
 	var s Set
 	for range 1000 {

@@ -37,7 +37,8 @@ spec:
   sources: {git: {allow: [%[3]q]}, helm: {allow: [charts.magpie.example]}, oci: {allow: [%[1]s]}}
 `
 
-// narrowTenant declares it, with an account as the other attacker has one, and with a Registry without TLS, from which kubeop reads the signatures of images.
+// narrowTenant declares it, with an account as the other attacker has one, and with a Registry without TLS, from which kubeop reads the
+// signatures of images.
 func narrowTenant(ctx context.Context, key string) error {
 	if err := platform.SetSecret(ctx, narrow+"-pull", map[string]string{"username": "robot", "password": "jasper"}); err != nil {
 		return err
@@ -105,7 +106,8 @@ var ofNarrow = []guard{
 	{tenant: narrow, name: "a kind of a group that is not allowed", control: "ConfigMap", object: controls["Budget"], policy: kinds, words: "is of kind PodDisruptionBudget.policy, which is not among the allowed ones"},
 }
 
-// TestNoUnsignedImageIsDelivered: in no form, neither if nobody signed the image, nor if others did, nor if it has the signature of another one. One that is signed is.
+// TestNoUnsignedImageIsDelivered: in no form, neither if nobody signed the image, nor if others did, nor if it has the signature of another
+// one. One that is signed is.
 func TestNoUnsignedImageIsDelivered(t *testing.T) {
 	before := versions(t)
 	others, err := stage.NewSigner()
@@ -189,7 +191,8 @@ func onlyHooksOf(t *testing.T, namespace, image string) {
 	}
 }
 
-// TestNoPodIsMadeOfARefusedOne: of templates that the API server accepts from an account, because its rule is about pods, Kubernetes' controllers make no pod. kubeop refuses them in Git.
+// TestNoPodIsMadeOfARefusedOne: of templates that the API server accepts from an account, because its rule is about pods, Kubernetes'
+// controllers make no pod. kubeop refuses them in Git.
 func TestNoPodIsMadeOfARefusedOne(t *testing.T) {
 	before := versions(t)
 	type made struct {

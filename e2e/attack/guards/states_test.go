@@ -237,8 +237,8 @@ func (h *halted) everything(when string) {
 	}
 }
 
-// waits pushes an app in each form, waits until told has no error for their names, and checks that nothing of them is made.
-func (h *halted) waits(told func(ctx context.Context, names []string) error) {
+// waits pushes an app in each form, waits until reported has no error for their names, and checks that nothing of them is made.
+func (h *halted) waits(reported func(ctx context.Context, names []string) error) {
 	h.Helper()
 	files, names := map[string]string{}, map[string]bool{}
 	bad := guard{name: h.words, control: "ConfigMap", field: "/data/a", value: "c"}.tries("")[0]
@@ -253,7 +253,7 @@ func (h *halted) waits(told func(ctx context.Context, names []string) error) {
 	}
 	must(h.T, folders.Push(h.Context(), "Change"))
 	must(h.T, tenants.Push(h.Context(), h.repository, files))
-	soon(h.T, "it waits", func(ctx context.Context) error { return told(ctx, slices.Sorted(maps.Keys(names))) })
+	soon(h.T, "it waits", func(ctx context.Context) error { return reported(ctx, slices.Sorted(maps.Keys(names))) })
 	list := &corev1.ConfigMapList{}
 	must(h.T, platform.Client.List(h.Context(), list, client.InNamespace(h.namespace)))
 	for _, o := range list.Items {

@@ -1,7 +1,7 @@
 //go:build e2e
 
 // Package guards has a tenant try everything that no tenant may do, in every form that the platform has: in Git, as an account with all rights
-// of the deployer, as an owner, and with the operator stopped. Nothing of it may exist afterwards, and nothing of another tenant may change or be told.
+// of the deployer, as an owner, and with the operator stopped. Nothing of it may exist afterwards, and nothing of another tenant may change or be revealed.
 package guards
 
 import (

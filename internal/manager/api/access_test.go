@@ -197,7 +197,7 @@ func TestEveryRoleMayWhatTheTableSays(t *testing.T) {
 					}
 				}
 				if diff := cmp.Diff(problemOf(t, m.as(caller, "DELETE", "/v1/tokens/foreign", "")).Detail, problemOf(t, m.as(caller, "DELETE", "/v1/tokens/missing", "")).Detail); diff != "" {
-					t.Errorf("a token of another tenant is told apart from none:\n%s", diff)
+					t.Errorf("the answer shows that another tenant has the token:\n%s", diff)
 				}
 			}
 		})
@@ -300,7 +300,7 @@ func TestATenantHasAtMostSoManyTokens(t *testing.T) {
 	}
 }
 
-func TestListsHaveAStableOrderAndTellBadCursors(t *testing.T) {
+func TestListsHaveAStableOrderAndRefuseBadCursors(t *testing.T) {
 	m := newManager(t)
 	admin := m.holder("id-5", "admin")
 	for _, i := range []int{3, 1, 4, 2} {
@@ -356,7 +356,7 @@ func (b *broken) TokenByHash(ctx context.Context, hash []byte) (store.Token, err
 	return found, errors.Join(b.all, err)
 }
 
-func TestAStoreThatFailsIsToldAndNeverWhy(t *testing.T) {
+func TestAStoreThatFailsIsReportedWithoutTheReason(t *testing.T) {
 	m := newManager(t)
 	admin := m.holder("root", "admin")
 	failing := &broken{Store: m.store, use: errors.New("no space left on device")}
@@ -444,8 +444,8 @@ func TestReadsGoOnWithoutTheStore(t *testing.T) {
 	}
 }
 
-// TestAnOperationHasADeadlineThatItsCallerHearsOf, whether the store says so or is interrupted.
-func TestAnOperationHasADeadlineThatItsCallerHearsOf(t *testing.T) {
+// TestAnOperationHasADeadlineThatIsReportedToItsCaller, whether the store says so or is interrupted.
+func TestAnOperationHasADeadlineThatIsReportedToItsCaller(t *testing.T) {
 	m := newManager(t)
 	admin := m.holder("root", "admin")
 	failing := &broken{Store: m.store}

@@ -330,7 +330,7 @@ func TestADraftHasAForecast(t *testing.T) {
 // TestATenantSeesItsOwnPrices: discounts of others are not its business.
 func TestATenantSeesItsOwnPrices(t *testing.T) {
 	m, _ := newBilled(t)
-	told := func(secret string) string {
+	prices := func(secret string) string {
 		t.Helper()
 		var all []string
 		for cursor := ""; ; {
@@ -343,10 +343,10 @@ func TestATenantSeesItsOwnPrices(t *testing.T) {
 			}
 		}
 	}
-	if got := told(m.holder("root", "admin")); got != "other 2 standard 2" {
+	if got := prices(m.holder("root", "admin")); got != "other 2 standard 2" {
 		t.Errorf("an administrator sees %s", got)
 	}
-	if got := told(m.holder("viewer", "tenant:acme:view")); got != "standard 1" {
+	if got := prices(m.holder("viewer", "tenant:acme:view")); got != "standard 1" {
 		t.Errorf("a tenant sees %s", got)
 	}
 }

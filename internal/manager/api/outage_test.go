@@ -59,7 +59,7 @@ func TestReadsGoOnWithoutTheDatabase(t *testing.T) {
 			}
 		})
 	}
-	const toldAgain = 1100 * time.Millisecond // An outcome of the checks is told again for a second.
+	const remembered = 1100 * time.Millisecond // An outcome of the checks is returned again for a second.
 	for range 2 {
 		server.Stop()
 		before := reads.Load()
@@ -68,7 +68,7 @@ func TestReadsGoOnWithoutTheDatabase(t *testing.T) {
 				t.Errorf("%s without the database: %d %s", path, got.Code, got.Body)
 			}
 		}
-		time.Sleep(toldAgain)
+		time.Sleep(remembered)
 		if missing := checks.Missing(t.Context()); len(missing) != 1 || missing[0] != "store" {
 			t.Errorf("missing are %q", missing)
 		}
@@ -82,7 +82,7 @@ func TestReadsGoOnWithoutTheDatabase(t *testing.T) {
 		if got := m.as(secret, "GET", "/v1/tokens", ""); got.Code != http.StatusOK {
 			t.Errorf("with the database again: %d %s", got.Code, got.Body)
 		}
-		time.Sleep(toldAgain)
+		time.Sleep(remembered)
 		if missing := checks.Missing(t.Context()); len(missing) > 0 {
 			t.Errorf("with the database again %q are missing", missing)
 		}

@@ -172,7 +172,7 @@ func TestTheAnswerDoesNotSayWhatIsWrongWithAToken(t *testing.T) {
 		details[p.Detail] = true
 	}
 	if len(details) != 1 {
-		t.Errorf("told are %v", details)
+		t.Errorf("the details are %v", details)
 	}
 	if p := problemOf(t, m.as(strings.Repeat("x", 13<<10)+good, "GET", "/v1/caller", "")); p.Code != problem.Unauthenticated {
 		t.Errorf("a huge one: %+v", p)

@@ -134,7 +134,7 @@ func TestEachRoleSeesWhatItsScopesReach(t *testing.T) {
 					p := problemOf(t, answer)
 					p.RequestID = ""
 					if diff := cmp.Diff(missing, p); diff != "" {
-						t.Errorf("%s is told apart from what does not exist (-missing +got):\n%s", path, diff)
+						t.Errorf("the answer shows that %s exists (-missing +got):\n%s", path, diff)
 					}
 				}
 				if role != "admin" {
@@ -162,7 +162,7 @@ func TestNoProjectOfThePlatformIsRead(t *testing.T) {
 	}
 }
 
-func TestAnAppIsToldOnceUntilItChanges(t *testing.T) {
+func TestAnUnchangedAppIsNotSentAgain(t *testing.T) {
 	m, cluster, _ := newCluster(t)
 	caller := m.holder("viewer", "project:acme/shop:view")
 	ask := func(known string) *httptest.ResponseRecorder {
@@ -188,7 +188,7 @@ func TestAnAppIsToldOnceUntilItChanges(t *testing.T) {
 	a.ResourceVersion = "2"
 	apply(t, cluster, a)
 	if answer := ask(etag); answer.Code != http.StatusNotModified {
-		t.Errorf("after a change that is not told: %d %s", answer.Code, answer.Body)
+		t.Errorf("after a change that is not returned: %d %s", answer.Code, answer.Body)
 	}
 	a.Generation = 3
 	apply(t, cluster, a)
@@ -213,8 +213,8 @@ func TestAnAppIsToldOnceUntilItChanges(t *testing.T) {
 	}
 }
 
-// TestTheBudgetOfATenantIsTold as kubectl shows it.
-func TestTheBudgetOfATenantIsTold(t *testing.T) {
+// TestTheBudgetOfATenantIsReturned as kubectl shows it.
+func TestTheBudgetOfATenantIsReturned(t *testing.T) {
 	m, cluster, _ := newCluster(t)
 	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
 	tenant.Status.Budget = &v1alpha1.BudgetStatus{Summary: "pods 150/200"}
@@ -245,7 +245,7 @@ func TestAPageCostsWhatIsOnIt(t *testing.T) {
 	}
 }
 
-func TestEmptyCachesAreNotToldAsAnEmptyCluster(t *testing.T) {
+func TestEmptyCachesAreNotShownAsAnEmptyCluster(t *testing.T) {
 	m, _, synced := newCluster(t)
 	admin := m.holder("root", "admin")
 	*synced = errors.New("dial 10.0.0.1")

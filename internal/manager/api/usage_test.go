@@ -128,7 +128,7 @@ func TestEachRoleSeesTheUsageOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestBadQueriesOfUsageAreTold(t *testing.T) {
+func TestBadQueriesOfUsageAreRefused(t *testing.T) {
 	m, _, _ := newCluster(t)
 	admin := m.holder("root", "admin")
 	for query, want := range map[string]string{

@@ -80,7 +80,7 @@ func TestAWebhookIsCreatedChangedTriedAndDeleted(t *testing.T) {
 	}
 	at := "/v1/webhooks/" + made.ID
 	if text := m.as(admin, "GET", "/v1/webhooks", "").Body.String() + m.as(admin, "GET", at, "").Body.String(); strings.Contains(text, made.Secret) || strings.Count(text, made.ID) != 2 {
-		t.Errorf("it is told as %s", text)
+		t.Errorf("it is returned as %s", text)
 	}
 	changed := read[hook](m, m.as(admin, "PATCH", at, `{"types":["*"],"disabled":true,"url":"https://other.example.com/"}`), http.StatusOK)
 	if diff := cmp.Diff(hook{ID: made.ID, Name: "chat", Tenant: "acme", URL: "https://other.example.com/", Types: []string{"*"}, Disabled: true}, changed); diff != "" {
@@ -139,8 +139,8 @@ func TestAWebhookThatTheManagerDisabledSaysWhyAndIsEnabled(t *testing.T) {
 	}
 }
 
-// TestAWebhookOfAnEarlierTenantIsOfNobody until an administrator of the platform gives it to the tenant that has the name now.
-func TestAWebhookOfAnEarlierTenantIsOfNobody(t *testing.T) {
+// TestAWebhookOfAnEarlierTenantHasNoTenant until an administrator of the platform gives it to the tenant that has the name now.
+func TestAWebhookOfAnEarlierTenantHasNoTenant(t *testing.T) {
 	m := withWebhooks(t)
 	root, admin := m.holder("root", "admin"), m.holder("acme", "tenant:acme:admin")
 	made := read[hook](m, m.as(admin, "POST", "/v1/webhooks", wantedHook), http.StatusCreated)

@@ -94,7 +94,7 @@ func idsOf(t *testing.T, text string) (ids []int64) {
 	return ids
 }
 
-func TestAnEventIsToldAsItWasRecorded(t *testing.T) {
+func TestAnEventIsReturnedAsItWasRecorded(t *testing.T) {
 	s, callers := newLog(t)
 	want := Event{ID: 12, At: s.Time, Actor: "root", Action: "createApp", Object: "app/5", Tenant: "beta", Address: "192.0.2.1:5", RequestID: "r", Commit: "c"}
 	if diff := cmp.Diff(want, operated.Read[page.List[Event]](t, s.Do(callers["root"], "GET", list+"?limit=1", ""), http.StatusOK).Items[0]); diff != "" {
@@ -198,8 +198,8 @@ func (f failing) ListEvents(context.Context, string, int64, int) ([]store.Event,
 	return nil, f.err
 }
 
-// TestALogThatCannotBeReadIsToldAndNeverWhy: the reason is for the log of the manager.
-func TestALogThatCannotBeReadIsToldAndNeverWhy(t *testing.T) {
+// TestALogThatCannotBeReadIsReportedWithoutTheReason: the reason is for the log of the manager.
+func TestALogThatCannotBeReadIsReportedWithoutTheReason(t *testing.T) {
 	for err, want := range map[error]problem.Code{errors.New("disk 7 of host db1 is full"): problem.Unavailable, context.DeadlineExceeded: problem.TookTooLong} {
 		s := operated.Start(t, func(s *operated.Served, api huma.API) { Register(api, failing{s.Store, err}) })
 		root := s.Token("root", "admin")

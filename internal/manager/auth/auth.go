@@ -159,7 +159,7 @@ func (a *Authenticator) callerOf(ctx context.Context, hash []byte) (Caller, *pro
 		return Caller{}, problem.New(problem.Unauthenticated, "The scopes of the token are unknown to this version.")
 	}
 	if fromStore && now.Sub(held.LastUsed) >= useEvery {
-		// The request goes on if this fails: a full store can still tell who the caller is.
+		// The request goes on if this fails: a full store can still identify the caller.
 		if err := a.Tokens.UseToken(ctx, held.ID, now); err != nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "Recording the use of a token", "token", held.ID)
 		}

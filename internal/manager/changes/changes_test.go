@@ -25,7 +25,7 @@ import (
 	"github.com/kubeop/kubeop/internal/store/sqlite"
 )
 
-// stage is a cluster, and a store in which the webhook "all" records what is told.
+// stage is a cluster, and a store in which the webhook "all" records what is sent.
 type stage struct {
 	*testing.T
 	cluster client.Client
@@ -116,8 +116,8 @@ func (s *stage) watch() {
 	}
 }
 
-// told returns what was told, the oldest first.
-func (s *stage) told(webhook string) (all []string) {
+// sent returns what was sent, the oldest first.
+func (s *stage) sent(webhook string) (all []string) {
 	s.Helper()
 	found, err := s.store.ListDeliveries(s.Context(), webhook, "", 0, 1000)
 	if err != nil {
@@ -145,10 +145,10 @@ func (s *stage) told(webhook string) (all []string) {
 func (s *stage) expect(what string, want ...string) {
 	s.Helper()
 	s.watch()
-	s.watch() // Nothing is told twice.
-	got := s.told("all")[s.seen:]
+	s.watch() // Nothing is sent twice.
+	got := s.sent("all")[s.seen:]
 	if diff := cmp.Diff(want, got); diff != "" && len(want)+len(got) > 0 {
-		s.Errorf("%s (-want +told):\n%s", what, diff)
+		s.Errorf("%s (-want +sent):\n%s", what, diff)
 	}
 	s.seen += len(got)
 }
@@ -172,14 +172,14 @@ func TestEachChangeIsReportedOnceAlsoIfNobodyWatched(t *testing.T) {
 	s := newStage(t)
 	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
 	s.create(tenant)
-	s.expect("what was there before anybody watched is not told")
+	s.expect("what was there before anybody watched is not sent")
 	project := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}}
 	claim := &v1alpha1.HostnameClaim{ObjectMeta: metav1.ObjectMeta{Name: "wildcard--of.example.com"}, Spec: v1alpha1.HostnameClaimSpec{Hostname: "*.example.com", Tenant: "acme", Project: "shop"}}
 	web := app("main@sha1:1", "Unknown", "Progressing")
 	s.create(claim, web, project)
 	s.create(&v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-platform", Name: "edge"}}, &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "ingress", Name: "nginx"}},
 		&v1alpha1.HostnameClaim{ObjectMeta: metav1.ObjectMeta{Name: "edge.example.org"}, Spec: v1alpha1.HostnameClaimSpec{Hostname: "edge.example.org", Tenant: "platform", Project: "edge"}})
-	s.expect("new objects; those of the platform are not told", "project.created project/acme/shop", "claim.created claim/wildcard--of.example.com *.example.com")
+	s.expect("new objects; those of the platform are not sent", "project.created project/acme/shop", "claim.created claim/wildcard--of.example.com *.example.com")
 	judged(web, "main@sha1:1", "True", "Succeeded")
 	web.Status.Conditions[0].ObservedGeneration = 1
 	s.update(web)
@@ -214,7 +214,7 @@ func TestEachChangeIsReportedOnceAlsoIfNobodyWatched(t *testing.T) {
 	s.remove(project)
 	s.expect("deletions", "project.deleted project/acme/shop", "app.deleted app/acme/shop/web", "claim.deleted claim/wildcard--of.example.com *.example.com")
 	sent := map[string]bool{}
-	for _, text := range s.told("all") {
+	for _, text := range s.sent("all") {
 		kind, _, _ := strings.Cut(text, " ")
 		sent[kind] = true
 	}
@@ -234,8 +234,8 @@ func TestWebhooksOfATenantThatIsGoneAreNotThoseOfTheNextOne(t *testing.T) {
 	s.hook("first", "acme")
 	s.remove(first)
 	s.watch()
-	if diff := cmp.Diff([]string{"tenant.deleted tenant/acme"}, s.told("first")); diff != "" {
-		t.Errorf("-want +told:\n%s", diff)
+	if diff := cmp.Diff([]string{"tenant.deleted tenant/acme"}, s.sent("first")); diff != "" {
+		t.Errorf("-want +sent:\n%s", diff)
 	}
 	// The clock of the API server is ahead of that of the manager.
 	s.create(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", CreationTimestamp: metav1.NewTime(s.now.Add(2 * time.Second))}}, &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: "shop"}})
@@ -247,13 +247,14 @@ func TestWebhooksOfATenantThatIsGoneAreNotThoseOfTheNextOne(t *testing.T) {
 	if w, err := s.store.GetWebhook(t.Context(), "", "first"); err != nil || !w.Disabled || w.Tenant != store.OfEarlier("acme") {
 		t.Errorf("%v: %+v", err, w)
 	}
-	if diff := cmp.Diff([]string{"tenant.created tenant/acme", "project.created project/acme/shop"}, s.told("second")); diff != "" {
-		t.Errorf("-want +told:\n%s", diff)
+	if diff := cmp.Diff([]string{"tenant.created tenant/acme", "project.created project/acme/shop"}, s.sent("second")); diff != "" {
+		t.Errorf("-want +sent:\n%s", diff)
 	}
 }
 
-// TestOfAnEarlierTenantTheNextOneLearnsNothing, also if the tenant was made anew while nobody watched: neither the names of what the earlier one had, nor that what has the same name was deleted.
-func TestOfAnEarlierTenantTheNextOneLearnsNothing(t *testing.T) {
+// TestATenantLearnsNothingOfAnEarlierOneOfItsName, also if the tenant was made anew while nobody watched: neither the names of what the
+// earlier one had, nor that what has the same name was deleted.
+func TestATenantLearnsNothingOfAnEarlierOneOfItsName(t *testing.T) {
 	s := newStage(t)
 	project := func(name string) *v1alpha1.Project {
 		return &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-acme", Name: name}}
@@ -278,8 +279,8 @@ func TestOfAnEarlierTenantTheNextOneLearnsNothing(t *testing.T) {
 			"project.deleted project/acme/old", "app.deleted app/acme/shop/web", "claim.deleted claim/old.example.com old.example.com", "project.deleted project/acme/shop",
 		},
 	} {
-		if diff := cmp.Diff(want, s.told(webhook)); diff != "" {
-			t.Errorf("%s: -want +told:\n%s", webhook, diff)
+		if diff := cmp.Diff(want, s.sent(webhook)); diff != "" {
+			t.Errorf("%s: -want +sent:\n%s", webhook, diff)
 		}
 	}
 }
@@ -313,8 +314,8 @@ func TestWebhooksOfATenantThatStaysAwayAreRemoved(t *testing.T) {
 	}
 }
 
-// TestAManagerWhoseCachesAreBehindTellsNothingBackwards: neither what is older than what was observed, nor a deletion of what it has not seen yet.
-func TestAManagerWhoseCachesAreBehindTellsNothingBackwards(t *testing.T) {
+// TestAManagerWhoseCachesAreBehindSendsNoOlderChange: neither what is older than what was observed, nor a deletion of what it has not seen yet.
+func TestAManagerWhoseCachesAreBehindSendsNoOlderChange(t *testing.T) {
 	s := newStage(t)
 	s.watch()
 	web := app("main@sha1:1", "True", "Succeeded")
@@ -324,7 +325,7 @@ func TestAManagerWhoseCachesAreBehindTellsNothingBackwards(t *testing.T) {
 	web.Status.Conditions[0].ObservedGeneration = 1
 	s.update(web)
 	s.watch()
-	s.seen = len(s.told("all"))
+	s.seen = len(s.sent("all"))
 	w := s.watcher()
 	w.Reader = fake.NewClientBuilder().WithScheme(s.cluster.Scheme()).Build()
 	rounds := func(noticed bool) {
@@ -341,18 +342,18 @@ func TestAManagerWhoseCachesAreBehindTellsNothingBackwards(t *testing.T) {
 	rounds(false)
 	w.Reader = older{s.cluster, behind}
 	rounds(true)
-	if got := s.told("all")[s.seen:]; len(got) > 0 {
-		t.Errorf("told is %q", got)
+	if got := s.sent("all")[s.seen:]; len(got) > 0 {
+		t.Errorf("it sent %q", got)
 	}
 	w.Reader = fake.NewClientBuilder().WithScheme(s.cluster.Scheme()).Build()
 	rounds(true) // The deletion was noticed.
-	if diff := cmp.Diff([]string{"app.deleted app/acme/shop/web"}, s.told("all")[s.seen:]); diff != "" {
-		t.Errorf("-want +told:\n%s", diff)
+	if diff := cmp.Diff([]string{"app.deleted app/acme/shop/web"}, s.sent("all")[s.seen:]); diff != "" {
+		t.Errorf("-want +sent:\n%s", diff)
 	}
 }
 
-// TestAfterARestoreOfTheClusterChangesAreToldAgain: objects have lower versions than were observed, and keep them.
-func TestAfterARestoreOfTheClusterChangesAreToldAgain(t *testing.T) {
+// TestAfterARestoreOfTheClusterChangesAreSent: objects have lower versions than were observed, and keep them.
+func TestAfterARestoreOfTheClusterChangesAreSent(t *testing.T) {
 	s := newStage(t)
 	s.watch()
 	web := app("main@sha1:1", "True", "Succeeded")
@@ -362,7 +363,7 @@ func TestAfterARestoreOfTheClusterChangesAreToldAgain(t *testing.T) {
 	web.Status.Conditions[0].ObservedGeneration = 1
 	s.update(web)
 	s.watch()
-	s.seen = len(s.told("all"))
+	s.seen = len(s.sent("all"))
 	w := s.watcher()
 	judged(restored, "main@sha1:1", "False", "HealthCheckFailed")
 	restored.Status.Conditions[0].ObservedGeneration = 1
@@ -372,16 +373,16 @@ func TestAfterARestoreOfTheClusterChangesAreToldAgain(t *testing.T) {
 		if err := w.round(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
-		return s.told("all")[s.seen:]
+		return s.sent("all")[s.seen:]
 	}
 	early := round()
 	s.now = s.now.Add(confirm - time.Second)
 	if early = append(early, round()...); len(early) > 0 {
-		t.Errorf("told while the caches may be behind is %q", early)
+		t.Errorf("it sent while the caches may be behind: %q", early)
 	}
 	s.now = s.now.Add(time.Second)
 	if got := round(); len(got) == 0 || !strings.HasPrefix(got[len(got)-1], "app.failed app/acme/shop/web") {
-		t.Errorf("told is %q", got)
+		t.Errorf("it sent %q", got)
 	}
 	if len(w.missing) > 0 {
 		t.Errorf("still waited for are %v", w.missing)
@@ -412,13 +413,13 @@ func TestMessagesAreBounded(t *testing.T) {
 	web.Status.Conditions[0].Message, web.Status.Conditions[0].ObservedGeneration, web.Status.URL = text, 1, "https://example.com/"+strings.Repeat("\u2028", 4096)
 	s.create(web)
 	s.watch()
-	if got := s.told("all"); len(got) != 1 || !strings.HasPrefix(got[0], "app.failed app/acme/shop/web \x01") {
-		t.Errorf("told is %.200q", got)
+	if got := s.sent("all"); len(got) != 1 || !strings.HasPrefix(got[0], "app.failed app/acme/shop/web \x01") {
+		t.Errorf("it sent %.200q", got)
 	}
 }
 
-// TestOfTwoWhoWatchOneTells: the other one reads anew what was told.
-func TestOfTwoWhoWatchOneTells(t *testing.T) {
+// TestOneOfTwoManagersSendsChanges: the other one reads anew what was sent.
+func TestOneOfTwoManagersSendsChanges(t *testing.T) {
 	s := newStage(t)
 	s.watch()
 	two := []*Watcher{s.watcher(), s.watcher()}
@@ -427,14 +428,14 @@ func TestOfTwoWhoWatchOneTells(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := two[1].round(t.Context(), true); !errors.Is(err, errConflict) {
-		t.Errorf("the second one tells: %v", err)
+		t.Errorf("the second one sends: %v", err)
 	}
-	if diff := cmp.Diff([]string{"tenant.created tenant/acme"}, s.told("all")); diff != "" {
-		t.Errorf("-want +told:\n%s", diff)
+	if diff := cmp.Diff([]string{"tenant.created tenant/acme"}, s.sent("all")); diff != "" {
+		t.Errorf("-want +sent:\n%s", diff)
 	}
 }
 
-// TestAWatcherFollowsChanges, and tells nothing while the caches are behind.
+// TestAWatcherFollowsChanges, and sends nothing while the caches are behind.
 func TestAWatcherFollowsChanges(t *testing.T) {
 	s := newStage(t)
 	s.watch()
@@ -456,11 +457,11 @@ func TestAWatcherFollowsChanges(t *testing.T) {
 	wait := func(want string) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-			if all := s.told("all"); len(all) > 0 && all[len(all)-1] == want {
+			if all := s.sent("all"); len(all) > 0 && all[len(all)-1] == want {
 				return
 			}
 			if time.Now().After(end) {
-				t.Fatalf("%s is not told", want)
+				t.Fatalf("%s is not sent", want)
 			}
 		}
 	}

@@ -1,5 +1,6 @@
-// Package changes finds out what happens to the objects of the cluster, and enqueues a message for webhooks about each event. It compares each object with the state in which it was observed
-// last, which the store keeps: so what happened while no manager ran is found afterwards, and nothing is found twice.
+// Package changes finds out what happens to the objects of the cluster, and enqueues a message for webhooks about each event. It compares
+// each object with the state in which it was observed last, which the store keeps: so what happened while no manager ran is found
+// afterwards, and nothing is found twice.
 package changes
 
 import (
@@ -80,8 +81,8 @@ type happened struct {
 	tenant string
 }
 
-// compare returns the state of an object, and what happened to it since it was in another one; was is nil if it was not there. tenant is the UID of the object's tenant, "" if it is not known.
-// Events have the time of the object where it has one, and otherwise now.
+// compare returns the state of an object, and what happened to it since it was in another one; was is nil if it was not there. tenant is
+// the UID of the object's tenant, "" if it is not known. Events have the time of the object where it has one, and otherwise now.
 func compare(key subject, object client.Object, tenant string, was *state, now time.Time) (is state, all []happened) {
 	if was != nil && was.UID != string(object.GetUID()) {
 		all, was = append(all, deleted(key, *was, now)...), nil

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// baseline is a key beside the keys of objects. It is in the store once all objects were recorded for the first time; objects from before cause no
-	// messages.
+	// baseline is a key beside the keys of objects. It is in the store once all objects were recorded for the first time; objects from
+	// before cause no messages.
 	baseline = "!baseline"
 	// batch is how many objects are compared together, and page how many states are read at once.
 	batch = 100
@@ -202,7 +202,8 @@ func (w *Watcher) round(ctx context.Context, everything bool) error {
 	return nil
 }
 
-// sweep has the store delete webhooks whose tenants have been gone for long. A tenant is there until its deletion was recorded. Messages do not depend on it, so a failure is only logged.
+// sweep has the store delete webhooks whose tenants have been gone for long. A tenant is there until its deletion was recorded. Messages do
+// not depend on it, so a failure is only logged.
 func (w *Watcher) sweep(ctx context.Context) {
 	var exist []store.TenantRef
 	for key, text := range w.observed {

@@ -235,11 +235,11 @@ func TestASilentStreamIsKeptAlive(t *testing.T) {
 	s.wants(": \n\n")
 }
 
-// TestAClientThatMayNotReadOnIsToldWhy; one whose right is not known now is not told anything.
-func TestAClientThatMayNotReadOnIsToldWhy(t *testing.T) {
+// TestAClientThatMayNotReadOnGetsTheReason; one whose right is not known now gets no message.
+func TestAClientThatMayNotReadOnGetsTheReason(t *testing.T) {
 	for name, c := range map[string]struct {
-		err        error
-		told, logs string
+		err           error
+		message, logs string
 	}{
 		"a refusal":              {&refusal{"forbidden"}, "event: end\ndata: {\"code\":\"forbidden\"}\n\n", `"why"="forbidden"`},
 		"one with headers":       {huma.ErrorWithHeaders(&refusal{"unavailable"}, http.Header{}), "event: end\ndata: {\"code\":\"unavailable\"}\n\n", `"why"="unavailable"`},
@@ -258,8 +258,8 @@ func TestAClientThatMayNotReadOnIsToldWhy(t *testing.T) {
 			from <- "before"
 			s.wants("before")
 			s.step(3 * time.Second)
-			if c.told != "" {
-				s.wants(c.told)
+			if c.message != "" {
+				s.wants(c.message)
 			}
 			s.end()
 			if !strings.Contains(s.log.String(), c.logs) {

@@ -17,16 +17,16 @@ import (
 
 func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 
-func TestOnlyWhatDiffersIsTold(t *testing.T) {
+func TestOnlyWhatDiffersIsReturned(t *testing.T) {
 	before := fstest.MapFS{"same": file("x"), "changed": file("a\nb\n"), "gone/deep": file("x\n"), "was-folder/in": file("x\n"), "was-file": file("x\n"), "binary": file("a\x00b"), "exec": file("x")}
 	after := fstest.MapFS{"same": file("x"), "changed": file("a\nc\n"), "new/deep": file("y"), "was-folder": file("y\n"), "was-file/in": file("y\n"), "binary": file("a\x00c"), "link": {Data: []byte("x"), Mode: fs.ModeSymlink}}
 	got, err := Of(t.Context(), before, after, "apps/web")
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]string{}
+	files := map[string]string{}
 	for _, f := range got.Files {
-		told[f.Path] = f.Change + " " + f.Omitted
+		files[f.Path] = f.Change + " " + f.Omitted
 		if (f.Patch == "") != (f.Omitted != "") {
 			t.Errorf("%+v", f)
 		}
@@ -37,12 +37,12 @@ func TestOnlyWhatDiffersIsTold(t *testing.T) {
 		"apps/web/was-file": "removed ", "apps/web/was-file/in": "added ", "apps/web/binary": "changed the file is no text", "apps/web/exec": "removed ",
 		"apps/web/link": "added it is no file, but a symbolic link or a submodule",
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-// TestGitAppliesThePatches, so that what is told is what differs.
+// TestGitAppliesThePatches, so they are what differs.
 func TestGitAppliesThePatches(t *testing.T) {
 	before := map[string]string{"changed": "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine", "gone": "x\ny\n"}
 	after := map[string]string{"changed": "zero\none\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nten\n", "new": "a\nb"}

@@ -121,11 +121,11 @@ func TestOnlyWhoMayChangeAnAppReadsItsFiles(t *testing.T) {
 	operated.Refused(t, s.Do("", "GET", at+"/diff?from="+older, ""), problem.Unauthenticated)
 }
 
-// TestAHistoryIsToldWithWhatIsMissingOfIt: a delivery that has not ended has no end, and one that was not found in the log no date.
-func TestAHistoryIsToldWithWhatIsMissingOfIt(t *testing.T) {
+// TestAHistorySaysWhatIsMissing: a delivery that has not ended has no end, and one that was not found in the log no date.
+func TestAHistorySaysWhatIsMissing(t *testing.T) {
 	s := serve(t, &deliveries{})
 	answer := s.Do(s.Token("view", "project:acme/shop:view"), "GET", at+"/history", "")
-	told := operated.Read[struct {
+	got := operated.Read[struct {
 		Items      []map[string]any
 		Incomplete string
 	}](t, answer, http.StatusOK)
@@ -134,8 +134,8 @@ func TestAHistoryIsToldWithWhatIsMissingOfIt(t *testing.T) {
 		{"commit": older, "author": "Ann", "date": "2026-11-28T10:00:00Z", "message": "Deploy web", "revision": "main@sha1:" + older, "started": "2026-11-28T11:00:00Z",
 			"finished": "2026-11-28T11:01:00Z", "result": "Failed", "reason": "HealthCheckFailed"},
 	}
-	if diff := cmp.Diff(want, told.Items); diff != "" || told.Incomplete != "The repository does not answer." {
-		t.Errorf("incomplete %q (-want +got):\n%s", told.Incomplete, diff)
+	if diff := cmp.Diff(want, got.Items); diff != "" || got.Incomplete != "The repository does not answer." {
+		t.Errorf("incomplete %q (-want +got):\n%s", got.Incomplete, diff)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestADiffIsToTheNewestCommitIfNoneIsNamed(t *testing.T) {
 	}
 }
 
-func TestNamesAndCommitsThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidNamesAndCommitsAreRefused(t *testing.T) {
 	s := serve(t, &deliveries{err: errors.New("must not be asked")})
 	root := s.Token("root", "admin")
 	for _, path := range []string{

@@ -16,7 +16,7 @@ type Item struct {
 	Body []byte
 	// ETag is derived from Body.
 	ETag string
-	// UID and Created tell the object from an earlier one of the same name.
+	// UID and Created distinguish the object from an earlier one of the same name.
 	UID     string
 	Created time.Time
 	// Deleting says that the object is being deleted.

@@ -64,8 +64,8 @@ func changesOf(changes []Change) string {
 	return strings.Join(all, ", ")
 }
 
-// TestChangesOfAListAreToldInOrder, those of other lists not at all, and what is the same is no change.
-func TestChangesOfAListAreToldInOrder(t *testing.T) {
+// TestChangesOfAListAreReturnedInOrder, those of other lists not at all, and what is the same is no change.
+func TestChangesOfAListAreReturnedInOrder(t *testing.T) {
 	x := New()
 	x.Put("other", item("a", "1"))
 	x.Put("l", item("a", "1"))
@@ -103,7 +103,7 @@ func TestChangesOfAListAreToldInOrder(t *testing.T) {
 	}
 }
 
-// TestTheMemoryOfChangesIsBounded: who is too far behind is told, and a list that nobody needs is removed.
+// TestTheMemoryOfChangesIsBounded: a reader that is too far behind gets an error, and a list that nobody needs is removed.
 func TestTheMemoryOfChangesIsBounded(t *testing.T) {
 	x := New()
 	x.Put("gone", item("a", "1"))

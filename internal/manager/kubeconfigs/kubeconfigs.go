@@ -1,5 +1,5 @@
-// Package kubeconfigs has the operations by which people get kubeconfigs: tokens of service accounts that the operator makes in each project, bound to a Secret that is deleted to
-// revoke them.
+// Package kubeconfigs has the operations by which people get kubeconfigs: tokens of service accounts that the operator makes in each
+// project, bound to a Secret that is deleted to revoke them.
 package kubeconfigs
 
 import (
@@ -33,7 +33,8 @@ const (
 const (
 	// accountPrefix begins the names of the service accounts that the operator makes in each project, as delivery/access has them; the role follows.
 	accountPrefix = "kubeop-access-"
-	// secretPrefix begins the names of the Secrets that tokens are bound to; the id of the kubeconfig follows. secretType is their type. The policy kubeop-kubeconfig-secret knows both.
+	// secretPrefix begins the names of the Secrets that tokens are bound to; the id of the kubeconfig follows. secretType is their type.
+	// The policy kubeop-kubeconfig-secret knows both.
 	secretPrefix = "kubeop-kubeconfig-"
 	secretType   = "paas.kubeop.io/kubeconfig"
 )
@@ -60,7 +61,8 @@ type Operations struct {
 	// Manager is the URL of the management API, which the program kubeop asks for tokens.
 	Manager string
 	Store   store.Store
-	// Project returns what to answer if there is no such project for the caller, and nil if there is. Projects returns the names of those of a tenant that are not being deleted, and Tenants those of all.
+	// Project returns what to answer if there is no such project for the caller, and nil if there is. Projects returns the names of those
+	// of a tenant that are not being deleted, and Tenants those of all.
 	Project func(ctx context.Context, tenant, project string) error
 	// Tenant returns the tenant that has a name now, and what to answer if there is none.
 	Tenant   func(ctx context.Context, name string) (store.TenantRef, error)

@@ -47,7 +47,8 @@ func (o *Operations) list(ctx context.Context, in *listInput) (*answer[page.List
 	return &answer[page.List[Kubeconfig]]{list}, nil
 }
 
-// find returns a kubeconfig of the caller, or any for who may read those of others. Others are not found, even where the project is gone: there may be tokens.
+// find returns a kubeconfig of the caller, or any for who may read those of others. Others are not found, even where the project is gone:
+// there may be tokens.
 func (o *Operations) find(ctx context.Context, in *OneInput) (store.Kubeconfig, error) {
 	caller := auth.Of(ctx)
 	if !caller.Grant.May(access.Projects, access.Read, in.Tenant, in.Project) {
@@ -93,7 +94,8 @@ func (o *Operations) remove(ctx context.Context, in *OneInput) (*struct{}, error
 	return nil, nil
 }
 
-// event records a write about a kubeconfig: with the place and the role, because the kubeconfig is forgotten, and with the ID of the token that was given, which the audit log of Kubernetes has.
+// event records a write about a kubeconfig: with the place and the role, because the kubeconfig is forgotten, and with the ID of the token
+// that was given, which the audit log of Kubernetes has.
 func (o *Operations) event(ctx context.Context, action string, k store.Kubeconfig, token string) store.Event {
 	object := strings.Join([]string{"kubeconfig", k.Tenant, k.Project, k.Role, k.ID}, "/")
 	if token != "" {
@@ -111,8 +113,8 @@ const (
 	leeway = time.Minute
 )
 
-// Sweep removes kubeconfigs that ended, or whose owner's token was revoked, and those of people who may not have the role any more, with their Secrets. It goes on after one that fails, and returns
-// the errors.
+// Sweep removes kubeconfigs that ended, or whose owner's token was revoked, and those of people who may not have the role any more, with
+// their Secrets. It goes on after one that fails, and returns the errors.
 func (o *Operations) Sweep(ctx context.Context) error {
 	if o.Cluster == nil {
 		return nil
@@ -138,7 +140,8 @@ func (o *Operations) each(ctx context.Context, of store.KubeconfigFilter, do fun
 	}
 }
 
-// forgetLost forgets the kubeconfig of a person who lost the role. While the owners of tenants are not known, and of programs, it forgets none: the scopes of a token do not change.
+// forgetLost forgets the kubeconfig of a person who lost the role. While the owners of tenants are not known, and of programs, it forgets
+// none: the scopes of a token do not change.
 func (o *Operations) forgetLost(ctx context.Context, k store.Kubeconfig) error {
 	name, person := strings.CutPrefix(k.CreatedBy, auth.UserPrefix)
 	if !person {

@@ -17,8 +17,8 @@ type entry struct{ tenant, project, role string }
 // name is that of the context.
 func (e entry) name() string { return e.tenant + "/" + e.project }
 
-// user is the name of the user. kubectl merges files, of which the first that has a name wins. So names of users and clusters have all that they depend on: no token goes to another API server, and
-// no context gets another role.
+// user is the name of the user. kubectl merges files, of which the first that has a name wins. So names of users and clusters have all that
+// they depend on: no token goes to another API server, and no context gets another role.
 func (s Server) user(e entry) string { return e.name() + "/" + e.role + "@" + s.host() }
 
 // host is the host of the API server, with its port.
@@ -31,7 +31,8 @@ func (s Server) withToken(k store.Kubeconfig, token string) (string, error) {
 	return s.write([]entry{e}, user, func(entry) v1.AuthInfo { return v1.AuthInfo{Token: token} })
 }
 
-// write returns a kubeconfig with a context for each project, of which the first one is the current one. user names the users, and as has their credentials.
+// write returns a kubeconfig with a context for each project, of which the first one is the current one. user names the users, and as has
+// their credentials.
 func (s Server) write(all []entry, user func(entry) string, as func(entry) v1.AuthInfo) (string, error) {
 	cluster := "kubeop@" + s.host()
 	file := v1.Config{APIVersion: "v1", Kind: "Config", Clusters: []v1.NamedCluster{{Name: cluster, Cluster: v1.Cluster{Server: s.URL, CertificateAuthorityData: s.CA}}}}

@@ -208,8 +208,8 @@ func TestASlimAppStillSaysWhetherItsStatusIsCurrent(t *testing.T) {
 	}
 }
 
-// TestOfSecretsOnlyThoseThatAreNamedCanBeRead, and of Repositories what is needed to write to them.
-func TestOfSecretsOnlyThoseThatAreNamedCanBeRead(t *testing.T) {
+// TestOnlyNamedSecretsCanBeRead, and of Repositories what is needed to write to them.
+func TestOnlyNamedSecretsCanBeRead(t *testing.T) {
 	ctx := t.Context()
 	admin, config := accounts(t)
 	for _, name := range []string{"acme-git", "another"} {
@@ -237,8 +237,8 @@ func TestOfSecretsOnlyThoseThatAreNamedCanBeRead(t *testing.T) {
 	}
 }
 
-// TestACutConnectionIsTold: what was read stays as it was, and is not told as fresh. When the API server is there again, it is followed again.
-func TestACutConnectionIsTold(t *testing.T) {
+// TestACutConnectionIsReported: what was read stays as it was, and is not reported as fresh. When the API server is there again, it is followed again.
+func TestACutConnectionIsReported(t *testing.T) {
 	ctx := t.Context()
 	admin, manager := accounts(t)
 	var line wire
@@ -248,7 +248,7 @@ func TestACutConnectionIsTold(t *testing.T) {
 	line.cut()
 	eventually(t, func() bool { return c.Following(ctx) != nil && c.Behind() > 0 })
 	if err := c.Following(ctx); !strings.Contains(err.Error(), errCut.Error()) || c.Synced(ctx) != nil {
-		t.Errorf("it is told by %v, and whether it was read by %v", err, c.Synced(ctx))
+		t.Errorf("it is reported by %v, and whether it was read by %v", err, c.Synced(ctx))
 	}
 	create(t, admin, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "meanwhile", Labels: map[string]string{v1alpha1.TenantLabel: "meanwhile"}}})
 	line.mend()

@@ -28,8 +28,8 @@ func (o *Operations) PriceLists(ctx context.Context) (all []billing.Prices, err 
 	return all, nil
 }
 
-// PricesOf returns the price list that holds for a tenant: the one that it names, else the default one. If there is none, it is nil, and why says so. If there is no such tenant, the error is what to
-// answer.
+// PricesOf returns the price list that holds for a tenant: the one that it names, else the default one. If there is none, it is nil, and
+// why says so. If there is no such tenant, the error is what to answer.
 func (o *Operations) PricesOf(ctx context.Context, tenant string) (of *billing.Prices, why string, err error) {
 	item, err := o.get(ctx, allTenants, tenant)
 	if err != nil {

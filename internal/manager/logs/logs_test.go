@@ -105,7 +105,7 @@ func TestAStreamSaysThatItIsNotComplete(t *testing.T) {
 	}
 }
 
-// TestAStreamHasABound, which its client is told of.
+// TestAStreamHasABound, which is reported to its client.
 func TestAStreamHasABound(t *testing.T) {
 	line := strings.Repeat("x", maxLine-1) + "\n"
 	lines, bytes, end := streamOf(t, serverOf(t, map[string]string{"web-1": strings.Repeat(line, 2*maxBytes/len(line))}))

@@ -262,8 +262,8 @@ func TestAReasonAgainstLogsIsAnsweredBeforeTheStream(t *testing.T) {
 	}
 }
 
-// TestLinesAreToldWithTheirTimes: a line may have any length and any bytes.
-func TestLinesAreToldWithTheirTimes(t *testing.T) {
+// TestLinesAreReturnedWithTheirTimes: a line may have any length and any bytes.
+func TestLinesAreReturnedWithTheirTimes(t *testing.T) {
 	long := strings.Repeat("x", maxLine)
 	text := "2026-11-28T12:00:00.5+01:00 hello\n2026-11-28T11:00:01Z \n" + "no time\n" + "\n" + "2026-11-28T11:00:02Z \xff\x00{\"a\":\"<b>\"}\n2026-11-28T11:00:03Z " + long + long + "\nevent: end\nlast"
 	m := newManager(t, &cluster{pods: corev1.PodList{Items: []corev1.Pod{podOf("web-1", "app")}}, logs: map[string]io.Reader{"web-1/app": strings.NewReader(text)}})

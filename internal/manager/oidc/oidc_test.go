@@ -242,8 +242,8 @@ func TestAnIssuerWithoutAClaimForGroupsGivesNone(t *testing.T) {
 	}
 }
 
-// TestNamesOfKubernetesAreNobodys, if an issuer without a prefix says them.
-func TestNamesOfKubernetesAreNobodys(t *testing.T) {
+// TestReservedNamesOfKubernetesAreRefused, if an issuer without a prefix says them.
+func TestReservedNamesOfKubernetesAreRefused(t *testing.T) {
 	s := newStage(t)
 	from := s.all[s.URL]
 	from.UsernamePrefix, from.GroupsPrefix = "", ""

@@ -457,7 +457,7 @@ func TestADisabledOrDeletedWebhookGetsNothing(t *testing.T) {
 	}
 }
 
-func TestAWebhookIsToldWhyNothingArrivesAndNoAddressOfTheManagersNetwork(t *testing.T) {
+func TestAWebhookSaysWhyNothingArrivesWithoutAddressesOfTheManagersNetwork(t *testing.T) {
 	s := newStage(t)
 	r := receive(t, always(http.StatusOK))
 	s.hook("h", "acme", r.URL)

@@ -59,8 +59,8 @@ func TestAPersonHasTheScopesOfItsTenants(t *testing.T) {
 	}
 }
 
-// TestOwnersThatAreNotKnownAreNobodysRights, but administrators have theirs.
-func TestOwnersThatAreNotKnownAreNobodysRights(t *testing.T) {
+// TestUnknownOwnersGiveNoRights, but administrators have theirs.
+func TestUnknownOwnersGiveNoRights(t *testing.T) {
 	o := newOwners("root")
 	o.Put("acme", []v1alpha1.Owner{owner("User", "ann", "view")})
 	expect := func(what string, want error) {

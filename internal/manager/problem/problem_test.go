@@ -121,7 +121,7 @@ func TestRefusalsOfHumaAreProblems(t *testing.T) {
 	}
 	for _, status := range []int{http.StatusInternalServerError, http.StatusBadGateway} {
 		if diff := cmp.Diff(huma.StatusError(New(Internal, "")), huma.NewError(status, "unexpected", errors.New("dial 10.0.0.1: secret"))); diff != "" {
-			t.Errorf("%d tells the caller what is for the log (-want +got):\n%s", status, diff)
+			t.Errorf("%d gives the caller what is for the log (-want +got):\n%s", status, diff)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestAFloodOfCallersTakesBoundedMemory(t *testing.T) {
 	}
 }
 
-func TestACallerThatHasToWaitIsTold(t *testing.T) {
+func TestACallerThatHasToWaitGetsTheTime(t *testing.T) {
 	l := New(0.1, 1, func() time.Time { return time.Unix(0, 0) })
 	handler := l.Limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for i, want := range []int{http.StatusOK, http.StatusTooManyRequests} {

@@ -54,7 +54,7 @@ func TestTheManagerMakesTheIDAndACallersIsOnlyLogged(t *testing.T) {
 	}
 }
 
-func TestAPanicIsAnsweredAndLoggedWithoutTellingTheCaller(t *testing.T) {
+func TestAPanicIsLoggedAndItsTextIsNotInTheAnswer(t *testing.T) {
 	s, log, f := follow(t, func(http.ResponseWriter, *http.Request) { panic("the secret is 42") })
 	answer, err := s.Client().Get(s.URL)
 	if err != nil {
@@ -98,7 +98,7 @@ type deaf struct{ http.ResponseWriter }
 
 func (deaf) Write([]byte) (int, error) { return 0, errors.New("i/o timeout") }
 
-func TestAnAnswerThatNobodyTakesIsNoFault(t *testing.T) {
+func TestAnAnswerThatNoClientReadsIsNoError(t *testing.T) {
 	_, log, f := follow(t, nil)
 	handler := f.Follow(func(*http.Request) string { return "/" }, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if _, err := io.WriteString(w, "a list"); err != nil {

@@ -191,8 +191,8 @@ func TestUsageCountsRequestsOfPodsClaimsAndLoadBalancers(t *testing.T) {
 
 var requestsOfPod = corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
 
-// TestTheNamespaceSaysWhoseItIs: anybody may write a label, so it counts only if there is such an App.
-func TestTheNamespaceSaysWhoseItIs(t *testing.T) {
+// TestUsageBelongsToTheProjectOfTheNamespace: anybody may write a label, so it counts only if there is such an App.
+func TestUsageBelongsToTheProjectOfTheNamespace(t *testing.T) {
 	w := newWatched(t)
 	forged := podOf("other")
 	forged.Labels[v1alpha1.TenantLabel] = "beta"

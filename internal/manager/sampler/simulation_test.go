@@ -147,7 +147,7 @@ func (s *simulation) use(to map[tally.Owner]map[string]int64, key string, object
 	}
 }
 
-// observer is a Sampler with what its watches told it.
+// observer is a Sampler with what its watches delivered.
 type observer struct {
 	*Sampler
 	of    *simulation
@@ -192,7 +192,7 @@ func (o *observer) lose(silent, down time.Duration) {
 	o.of.Logf("from %s the watches are silent for %s, and then there are none for %s", o.of.now().Format(time.TimeOnly), silent, down)
 }
 
-// second tells what changed, up to a second late.
+// second delivers what changed, up to a second late.
 func (o *observer) second(n int, silent time.Duration) {
 	at := o.of.at.Running
 	switch {
@@ -231,8 +231,9 @@ func (o *observer) sampleAll() {
 	}
 }
 
-// TestUsageIsReconciledWithASimulation: what is stored is what was really used in the minutes that are said to be measured, to one percent at most. The watches break, the manager is restarted
-// and stopped, two measure at the same time, and the clock of the machine jumps by an hour and back. What pods use by the metrics API is compared only where they live long enough.
+// TestUsageIsReconciledWithASimulation: what is stored is what was really used in the minutes that are said to be measured, to one percent
+// at most. The watches break, the manager is restarted and stopped, two measure at the same time, and the clock of the machine jumps by an
+// hour and back. What pods use by the metrics API is compared only where they live long enough.
 func TestUsageIsReconciledWithASimulation(t *testing.T) {
 	const silent = 40 * time.Second
 	for seed, lives := range []time.Duration{2 * time.Hour, 2 * time.Hour, 2 * time.Hour, shortLife} {

@@ -20,7 +20,8 @@ import (
 	"github.com/kubeop/kubeop/internal/store"
 )
 
-// TestWhileTheProcessIsStoppedNothingIsMeasured: its connections live on, and what happened arrives late. What was certain before is written once silent connections would have been found out.
+// TestWhileTheProcessIsStoppedNothingIsMeasured: its connections live on, and what happened arrives late. What was certain before is
+// written once silent connections would have been found out.
 func TestWhileTheProcessIsStoppedNothingIsMeasured(t *testing.T) {
 	for name, c := range map[string]struct {
 		// stopped is for how long it is, and silent for how long the watch of pods was when it is found out, 20 s after that.
@@ -117,8 +118,8 @@ func TestAPodThatTheMetricsAPILeavesOutUsesNothing(t *testing.T) {
 	sample(`{"items":[]}`, nil)
 }
 
-// TestOfOthersOnlyTheNameIsKept: all namespaces are watched.
-func TestOfOthersOnlyTheNameIsKept(t *testing.T) {
+// TestOnlyTheNameOfOtherObjectsIsKept: all namespaces are watched.
+func TestOnlyTheNameOfOtherObjectsIsKept(t *testing.T) {
 	of := metav1.ObjectMeta{Namespace: "edge", Name: "web", Labels: map[string]string{"paas.kubeop.io/app": "web", "secret": "x"}, Annotations: map[string]string{"secret": "x"}}
 	bare := metav1.ObjectMeta{Namespace: "edge", Name: "web", Labels: map[string]string{}}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: of, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v", StorageClassName: &of.Name}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}

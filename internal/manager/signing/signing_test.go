@@ -98,8 +98,8 @@ func (s *stage) claims(life time.Duration) Claims {
 	return Claims{Name: "CI", Scope: "project:acme/shop:deploy", Claims: jwt.Claims{ID: "1", IssuedAt: TimeOf(s.now), NotBefore: TimeOf(s.now), Expiry: TimeOf(s.now.Add(life))}}
 }
 
-// TestAKeyIsPublishedBeforeItSignsAndAfterwards follows two managers over three months, each three hours: no JWT is ever without its key, at the manager and at a verifier who reads the published keys
-// once in a day.
+// TestAKeyIsPublishedBeforeItSignsAndAfterwards follows two managers over three months, each three hours: no JWT is ever without its key,
+// at the manager and at a verifier who reads the published keys once in a day.
 func TestAKeyIsPublishedBeforeItSignsAndAfterwards(t *testing.T) {
 	s := newStage(t)
 	other := s.manager(s.File)

@@ -38,7 +38,7 @@ const maxJWT = 12 << 10
 // Only the compact form is accepted; libraries also read others.
 var jwtPattern = regexp.MustCompile(`^[A-Za-z0-9_-]+\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+$`)
 
-// Issuer returns the issuer that a JWT names. It is not verified: it says whose keys can verify the JWT.
+// Issuer returns the issuer that a JWT names. It is not verified: it says which keys can verify the JWT.
 func Issuer(text string) (issuer string, is bool) {
 	if len(text) > maxJWT {
 		return "", false

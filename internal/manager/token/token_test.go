@@ -23,7 +23,7 @@ func TestTokensAreRandomAndRecognized(t *testing.T) {
 		}
 	}
 	if bytes.Equal(Hash(token), Hash(New())) || strings.Contains(string(Hash(token)), token) {
-		t.Error("the hash tells the token")
+		t.Error("the hash reveals the token")
 	}
 }
 

@@ -20,7 +20,7 @@ type coverage struct {
 	until time.Time
 }
 
-// coverageOf returns the coverage of the clusters that kubeop measured, and of the cluster that it measures now; "" if it measures none.
+// coverageOf returns the coverage of the clusters that kubeop measured. cluster is the one that it measures now, "" for none.
 func coverageOf(all []store.Covered, cluster string, now time.Time) coverage {
 	c := coverage{map[string]map[meter.Group]map[time.Time]uint64{}, now.Add(-settled).Truncate(time.Minute)}
 	if cluster != "" {

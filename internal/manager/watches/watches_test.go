@@ -92,7 +92,7 @@ func TestMissedChangesAreReported(t *testing.T) {
 	}
 }
 
-// TestEachKindIsByItself, and one that was never heard of was not silent.
+// TestEachKindIsByItself, and a kind without any watch was not silent.
 func TestEachKindIsByItself(t *testing.T) {
 	now := time.Unix(1000, 0)
 	var lost []string

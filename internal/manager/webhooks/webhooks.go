@@ -57,8 +57,8 @@ func (o *Operations) writes(tenant string) error {
 	return problem.New(problem.TooManyRequests, fmt.Sprintf("There were %d changes, tests and repetitions of the webhooks within a day. The header Retry-After says after how many seconds the next one is possible.", maxWrites)).After(wait)
 }
 
-// find returns a webhook if the caller may do this to it. Webhooks of other tenants are answered as not found, also those of an earlier tenant of the same
-// name; administrators find all.
+// find returns a webhook if the caller may do this to it. Webhooks of other tenants are answered as not found, also those of an earlier
+// tenant of the same name; administrators find all.
 func (o *Operations) find(ctx context.Context, id string, verb access.Verb) (store.Webhook, error) {
 	refused := problem.New(problem.Forbidden, "")
 	grant := auth.Of(ctx).Grant
@@ -86,8 +86,9 @@ func (o *Operations) find(ctx context.Context, id string, verb access.Verb) (sto
 	return store.Webhook{}, refused
 }
 
-// own returns which webhooks with the name of a tenant the caller may see: all, for administrators of the platform, and for others those of the tenant that has the name now. That is decided for
-// each request, because the name may have another tenant before anybody disables the webhooks of the one before, or although nothing is sent.
+// own returns which webhooks with the name of a tenant the caller may see: all, for administrators of the platform, and for others those of
+// the tenant that has the name now. That is decided for each request, because the name may have another tenant before anybody disables the
+// webhooks of the one before, or although nothing is sent.
 func (o *Operations) own(ctx context.Context, name string) (func(*store.Webhook) bool, error) {
 	if auth.Of(ctx).Grant.May(access.Webhooks, access.Read, "", "") {
 		return func(*store.Webhook) bool { return true }, nil

@@ -2,7 +2,7 @@ package writes
 
 import "github.com/kubeop/kubeop/internal/manager/filediff"
 
-// Plan is the effect of a commit, as far as the files tell.
+// Plan is the effect of a commit, as far as the files show it.
 type Plan struct {
 	filediff.Diff
 	Objects      []PlannedObject `json:"objects" nullable:"false" doc:"The objects that the commit creates, changes or deletes: policies first, then the others, parents before what is in them."`

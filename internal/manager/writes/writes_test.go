@@ -348,7 +348,7 @@ func TestASpecKeepsItsNumbersAndHasSoManyLevels(t *testing.T) {
 		spec string
 		want map[string]any
 		code problem.Code // Of a spec that is refused.
-		told string
+		text string
 	}{
 		"integers":              {`{"a":9007199254740993,"b":-9223372036854775808,"c":[1,{"d":2}]}`, map[string]any{"a": int64(9007199254740993), "b": int64(-9223372036854775808), "c": []any{int64(1), map[string]any{"d": int64(2)}}}, "", ""},
 		"as floats":             {`{"a":1e3,"b":2.0,"c":0.5,"d":1e300}`, map[string]any{"a": int64(1000), "b": int64(2), "c": 0.5, "d": 1e300}, "", ""},
@@ -365,8 +365,8 @@ func TestASpecKeepsItsNumbersAndHasSoManyLevels(t *testing.T) {
 			answer := m.Do(m.Token("root", "admin"), "PUT", "/v1/apps/acme/shop/web", `{"spec":`+c.spec+`}`)
 			if c.code != "" {
 				p := operated.Refused(t, answer, c.code)
-				if told := fmt.Sprintf("%+v", p); !strings.Contains(told, c.told) {
-					t.Errorf("the answer is %s", told)
+				if text := fmt.Sprintf("%+v", p); !strings.Contains(text, c.text) {
+					t.Errorf("the answer is %s", text)
 				}
 				if len(m.changes) != 0 {
 					t.Errorf("%+v was written", m.changes)

@@ -64,13 +64,13 @@ func TestAManagerThatIsKilledWhileItClosesMonthsLeavesNoGap(t *testing.T) {
 		if err := process.Start(); err != nil {
 			t.Fatal(err)
 		}
-		said, told := bufio.NewScanner(out), 0
+		said, answered := bufio.NewScanner(out), 0
 		for said.Scan() {
 			n, err := strconv.ParseInt(said.Text(), 10, 64)
-			if err != nil || n <= last || n > last+2 { // One number may have been stored, and not been told.
+			if err != nil || n <= last || n > last+2 { // One number may have been stored, and not answered.
 				t.Fatalf("%v: after %d it says %q", err, last, said.Text())
 			}
-			if last, told = n, told+1; told == 3*kill+1 {
+			if last, answered = n, answered+1; answered == 3*kill+1 {
 				time.Sleep(time.Duration(kill) * 300 * time.Microsecond)
 				if err := process.Process.Kill(); err != nil {
 					t.Error(err)
@@ -78,7 +78,7 @@ func TestAManagerThatIsKilledWhileItClosesMonthsLeavesNoGap(t *testing.T) {
 			}
 		}
 		_ = process.Wait() // It was killed.
-		if told == 0 {
+		if answered == 0 {
 			t.Fatal("the process said nothing")
 		}
 	}
@@ -104,6 +104,6 @@ func TestAManagerThatIsKilledWhileItClosesMonthsLeavesNoGap(t *testing.T) {
 	}
 	events, err := s.ListEvents(t.Context(), "", 0, 10_000)
 	if err != nil || len(events) != len(all)+1 || int64(len(all)) < last {
-		t.Errorf("%v: %d invoices have %d events, and the last number that was told is %d", err, len(all), len(events), last)
+		t.Errorf("%v: %d invoices have %d events, and the last number that was answered is %d", err, len(all), len(events), last)
 	}
 }

@@ -29,11 +29,11 @@ func (s *Store) RecordEvent(ctx context.Context, e store.Event) error {
 }
 
 // ListEvents implements store.Audit.
-func (s *Store) ListEvents(ctx context.Context, of string, before int64, limit int) ([]store.Event, error) {
+func (s *Store) ListEvents(ctx context.Context, tenant string, before int64, limit int) ([]store.Event, error) {
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	where, arguments := ofTenant(of)
+	where, arguments := ofTenant(tenant)
 	all, err := database.All(ctx, s.db, readEvent, `SELECT id, at, actor, action, object, tenant, address, request_id, commit_hash FROM events
 		WHERE `+where+`id < ? ORDER BY id DESC LIMIT ?`, append(arguments, before, limit)...)
 	if err != nil {

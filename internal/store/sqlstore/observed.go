@@ -80,8 +80,8 @@ func enqueueAll(ctx context.Context, tx *database.Tx, c store.StateChange) error
 // ofEarlier is the reason for disabling a webhook of an earlier tenant.
 const ofEarlier = "The tenant was deleted, or the cluster was built anew, and then a tenant of this name was created. An administrator of the platform enables the webhook if it is the same tenant."
 
-// disableEarlier takes the webhooks of earlier tenants of its name from a new tenant: they have the URLs of another tenant, and what was sent to it. Nothing is deleted, because the same
-// tenant is created anew, too, when a cluster is built anew from Git.
+// disableEarlier takes the webhooks of earlier tenants of its name from a new tenant: they have the URLs of another tenant, and what was
+// sent to it. Nothing is deleted, because the same tenant is created anew, too, when a cluster is built anew from Git.
 func disableEarlier(ctx context.Context, tx *database.Tx, now store.TenantRef) error {
 	all, err := database.All(ctx, tx, readWebhook, webhooksQuery+`w.tenant = ? ORDER BY w.id`, now.Name)
 	if err != nil {

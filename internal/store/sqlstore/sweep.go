@@ -88,7 +88,8 @@ func (s *Store) SweepWebhooks(ctx context.Context, exist []store.TenantRef, now 
 	return nil
 }
 
-// sweepOwned records whether the tenant of a webhook exists, and deletes a webhook whose tenant has been gone for long. It changes nothing if the webhook was given to a tenant meanwhile.
+// sweepOwned records whether the tenant of a webhook exists, and deletes a webhook whose tenant has been gone for long. It changes nothing
+// if the webhook was given to a tenant meanwhile.
 func (s *Store) sweepOwned(ctx context.Context, o owned, exists bool, now time.Time) error {
 	gone := micros(now)
 	switch {

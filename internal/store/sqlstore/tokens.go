@@ -77,8 +77,8 @@ func (s *Store) TokenByHash(ctx context.Context, hash []byte) (store.Token, erro
 }
 
 // ListTokens implements store.Tokens.
-func (s *Store) ListTokens(ctx context.Context, of, after string, limit int) ([]store.Token, error) {
-	where, arguments := ofTenant(of)
+func (s *Store) ListTokens(ctx context.Context, tenant, after string, limit int) ([]store.Token, error) {
+	where, arguments := ofTenant(tenant)
 	all, err := database.All(ctx, s.db, readToken, `SELECT `+tokenColumns+` FROM tokens WHERE `+where+`id > ? ORDER BY id LIMIT ?`, append(arguments, after, limit)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading tokens: %w", err)
@@ -96,10 +96,10 @@ func readToken(scan database.Scan) (t store.Token, err error) {
 }
 
 // RevokeToken implements store.Tokens.
-func (s *Store) RevokeToken(ctx context.Context, of, id string, e store.Event) error {
+func (s *Store) RevokeToken(ctx context.Context, tenant, id string, e store.Event) error {
 	return s.db.Write(ctx, "token/"+id, func(ctx context.Context, tx *database.Tx) error {
 		var revoked int64
-		where, arguments := ofTenant(of)
+		where, arguments := ofTenant(tenant)
 		err := tx.QueryRow(ctx, `SELECT revoked, tenant FROM tokens WHERE `+where+`id = ?`, append(arguments, id)...).Scan(&revoked, &e.Tenant)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):

@@ -74,8 +74,8 @@ func number(is bool) int64 {
 }
 
 // ListWebhooks implements store.Endpoints.
-func (s *Store) ListWebhooks(ctx context.Context, of, after string, limit int) ([]store.Webhook, error) {
-	where, arguments := ofTenantWebhook(of)
+func (s *Store) ListWebhooks(ctx context.Context, tenant, after string, limit int) ([]store.Webhook, error) {
+	where, arguments := ofTenantWebhook(tenant)
 	all, err := database.All(ctx, s.db, readWebhook, webhooksQuery+where+`w.id > ? ORDER BY w.id LIMIT ?`, append(arguments, after, limit)...)
 	if err != nil {
 		return nil, fmt.Errorf("reading webhooks: %w", err)
@@ -84,12 +84,12 @@ func (s *Store) ListWebhooks(ctx context.Context, of, after string, limit int) (
 }
 
 // GetWebhook implements store.Endpoints.
-func (s *Store) GetWebhook(ctx context.Context, of, id string) (store.Webhook, error) {
-	return webhookOf(ctx, s.db, of, id)
+func (s *Store) GetWebhook(ctx context.Context, tenant, id string) (store.Webhook, error) {
+	return webhookOf(ctx, s.db, tenant, id)
 }
 
-func webhookOf(ctx context.Context, from database.Querier, of, id string) (store.Webhook, error) {
-	where, arguments := ofTenantWebhook(of)
+func webhookOf(ctx context.Context, from database.Querier, tenant, id string) (store.Webhook, error) {
+	where, arguments := ofTenantWebhook(tenant)
 	w, err := database.One(ctx, from, readWebhook, webhooksQuery+where+`w.id = ?`, append(arguments, id)...)
 	if err != nil {
 		return store.Webhook{}, fmt.Errorf("reading a webhook: %w", err)
@@ -98,9 +98,9 @@ func webhookOf(ctx context.Context, from database.Querier, of, id string) (store
 }
 
 // ChangeWebhook implements store.Endpoints.
-func (s *Store) ChangeWebhook(ctx context.Context, of, id string, change func(*store.Webhook) error, e store.Event) (is store.Webhook, err error) {
+func (s *Store) ChangeWebhook(ctx context.Context, tenant, id string, change func(*store.Webhook) error, e store.Event) (is store.Webhook, err error) {
 	err = s.db.Write(ctx, "webhook/"+id, func(ctx context.Context, tx *database.Tx) error {
-		was, err := webhookOf(ctx, tx, of, id)
+		was, err := webhookOf(ctx, tx, tenant, id)
 		if err != nil {
 			return err
 		}
@@ -157,9 +157,9 @@ func replaceSecrets(ctx context.Context, tx *database.Tx, was, is store.Webhook)
 }
 
 // DeleteWebhook implements store.Endpoints.
-func (s *Store) DeleteWebhook(ctx context.Context, of, id string, e store.Event) error {
+func (s *Store) DeleteWebhook(ctx context.Context, tenant, id string, e store.Event) error {
 	err := s.db.Write(ctx, "webhook/"+id, func(ctx context.Context, tx *database.Tx) error {
-		was, err := webhookOf(ctx, tx, of, id)
+		was, err := webhookOf(ctx, tx, tenant, id)
 		if err != nil {
 			return err
 		}

@@ -24,10 +24,10 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // It is the driver.
 )
 
-// Password is that of the user, which is no secret of anybody.
+// Password is that of the user. It is only for tests.
 const Password = "pass word:@/?#%"
 
-// account is whom PostgreSQL knows, and owns its databases.
+// account is the only user of PostgreSQL, and owns its databases.
 const account = "kubeop"
 
 // startTimeout is how long PostgreSQL may take to start or stop.

@@ -33,7 +33,7 @@ var tests = map[string]func(*testing.T, store.Store){
 	"what waits for a webhook is bounded":                          fullOutbox,
 	"a secret that signs no more is removed":                       webhookSweep,
 	"a kubeconfig ends with its last token":                        kubeconfigs,
-	"kubeconfigs are listed by whose they are, and when they end":  kubeconfigLists,
+	"kubeconfigs are listed by their owners, and by their ends":    kubeconfigLists,
 	"a tenant has at most so many kubeconfigs":                     tooManyKubeconfigs,
 	"a token is found by its hash as it was stored":                tokenIsFound,
 	"a write that fails leaves nothing":                            failedWriteLeavesNothing,

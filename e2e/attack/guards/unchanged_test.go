@@ -19,7 +19,7 @@ import (
 	"github.com/kubeop/kubeop/e2e/stage"
 )
 
-// unchanged checks that no object of the victim changed, and that nothing of it was told.
+// unchanged checks that no object of the victim changed, and that nothing of it was revealed.
 func unchanged(t *testing.T, before []string) {
 	t.Helper()
 	if after := versions(t); strings.Join(before, "\n") != strings.Join(after, "\n") {
@@ -32,7 +32,7 @@ func unchanged(t *testing.T, before []string) {
 		for _, text := range said {
 			for _, secret := range []string{victim, hidden, platform.Path()} {
 				if strings.Contains(text, secret) {
-					t.Errorf("a %s tells %q: %s", what, secret, text)
+					t.Errorf("a %s reveals %q: %s", what, secret, text)
 				}
 			}
 		}
@@ -46,7 +46,7 @@ func unchanged(t *testing.T, before []string) {
 				about++
 			}
 			if strings.Contains(line, hidden) || named && strings.Contains(line, victim) {
-				t.Errorf("a %s tells of another tenant: %s", what, line)
+				t.Errorf("a %s is about another tenant: %s", what, line)
 			}
 		}
 		if about == 0 {

@@ -29,8 +29,8 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/sources"
 )
 
-// bed is a Planner with a Git host that has the API of Gitea, and a repository there.
-type bed struct {
+// fixture is a Planner with a Git host that has the API of Gitea, and a repository there.
+type fixture struct {
 	*Planner
 	t          *testing.T
 	clock      *clocktesting.FakeClock
@@ -54,9 +54,9 @@ type bed struct {
 	hold          chan struct{}
 }
 
-func newBed(t *testing.T) *bed {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	b := &bed{t: t, clock: clocktesting.NewFakeClock(time.Now()), repo: sources.NewGitRepo(t)}
+	b := &fixture{t: t, clock: clocktesting.NewFakeClock(time.Now()), repo: sources.NewGitRepo(t)}
 	b.repo.Write("a", "main")
 	b.main = git.Commit{Hash: b.repo.Push("first")}
 	b.main.Revision = "main@sha1:" + b.main.Hash
@@ -70,7 +70,7 @@ func newBed(t *testing.T) *bed {
 }
 
 // planner returns a Planner that knows nothing yet, as after a restart.
-func (b *bed) planner(store *git.Store, network *transport.Network) *Planner {
+func (b *fixture) planner(store *git.Store, network *transport.Network) *Planner {
 	queue, fetches, plans := gitreport.NewQueue(b.clock, nil), pool.New(pool.Options{}, b.clock), NewPlans(b.clock, nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -96,16 +96,16 @@ func (b *bed) planner(store *git.Store, network *transport.Network) *Planner {
 	}}
 }
 
-func (b *bed) SignedSource(_ context.Context, repository *v1alpha1.Repository) (git.Source, error) {
+func (b *fixture) SignedSource(_ context.Context, repository *v1alpha1.Repository) (git.Source, error) {
 	return git.Source{URL: repository.Spec.URL, Signers: b.keys}, nil
 }
 
-func (b *bed) APIAuth(context.Context, *v1alpha1.Repository) (transport.Auth, error) {
+func (b *fixture) APIAuth(context.Context, *v1alpha1.Repository) (transport.Auth, error) {
 	return transport.Auth{BearerToken: "t0ken", Secret: "kubeop-system/acme"}, nil
 }
 
 // plan fakes a plan.
-func (b *bed) plan(ctx context.Context, _ *v1alpha1.Repository, commit git.Commit) (Comment, error) {
+func (b *fixture) plan(ctx context.Context, _ *v1alpha1.Repository, commit git.Commit) (Comment, error) {
 	b.mu.Lock()
 	b.running++
 	b.most = max(b.most, b.running)
@@ -129,7 +129,7 @@ func (b *bed) plan(ctx context.Context, _ *v1alpha1.Repository, commit git.Commi
 }
 
 // serve serves the API of the Git host, and its repository.
-func (b *bed) serve(repository *sources.GitServer) *httptest.Server {
+func (b *fixture) serve(repository *sources.GitServer) *httptest.Server {
 	to, err := url.Parse(repository.RepoURL())
 	if err != nil {
 		b.t.Fatal(err)
@@ -173,7 +173,7 @@ func (b *bed) serve(repository *sources.GitServer) *httptest.Server {
 }
 
 // push pushes a commit to a branch, whose file a then has the content, and returns its hash.
-func (b *bed) push(branch, content string) string {
+func (b *fixture) push(branch, content string) string {
 	b.t.Helper()
 	b.repo.Git("checkout", "--quiet", "-B", branch)
 	b.repo.Write("a", content)
@@ -181,7 +181,7 @@ func (b *bed) push(branch, content string) string {
 }
 
 // propose opens a pull request, or gives it another commit.
-func (b *bed) propose(number int, branch, hash, from, into string) {
+func (b *fixture) propose(number int, branch, hash, from, into string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open = slices.DeleteFunc(b.open, func(open map[string]any) bool { return open["number"] == number })
@@ -191,14 +191,14 @@ func (b *bed) propose(number int, branch, hash, from, into string) {
 	})
 }
 
-func (b *bed) set(change func()) {
+func (b *fixture) set(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change()
 }
 
 // status returns the status as a Reconcile would write it: plans as "number revision message", and the condition.
-func (b *bed) status() (plans []string, condition string) {
+func (b *fixture) status() (plans []string, condition string) {
 	note, all := b.StatusOf(b.repository, "1")
 	b.repository.Status.Plans = all
 	if !note.Stays {
@@ -218,7 +218,7 @@ func (b *bed) status() (plans []string, condition string) {
 }
 
 // until lets time pass until the status has plans with these beginnings, and the condition contains a text; "" for no condition.
-func (b *bed) until(condition string, plans ...string) {
+func (b *fixture) until(condition string, plans ...string) {
 	b.t.Helper()
 	var got []string
 	var note string
@@ -233,7 +233,7 @@ func (b *bed) until(condition string, plans ...string) {
 }
 
 // wrote checks the comments since the last call, in any order.
-func (b *bed) wrote(want ...string) {
+func (b *fixture) wrote(want ...string) {
 	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
