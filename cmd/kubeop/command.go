@@ -62,8 +62,8 @@ func New(c *call.Call) *cobra.Command {
 An app is named TENANT/PROJECT/APP. The tenant and the project can be left out if --tenant and --project, or the namespace of -n or of the
 kubeconfig, name them.
 
-With --server or KUBEOP_SERVER, get, wait and the completion of names read through the management API of a manager, and need no kubeconfig,
-kubeconfig writes one, and cost shows what a tenant pays. The token is that of KUBEOP_TOKEN, or in the file of KUBEOP_TOKEN_FILE. Other commands need the cluster.
+With --server or KUBEOP_SERVER, get, wait, history, logs, diff, rollback and the completion of names go through the management API of a manager, and
+need no kubeconfig, kubeconfig writes one, cost shows what a tenant pays, and usage what apps use. The token is that of KUBEOP_TOKEN, or in the file of KUBEOP_TOKEN_FILE. Other commands need the cluster.
 
 Exit codes: 0 for success, 1 for an error, 2 if differences or problems were found, 3 if something is not ready in time.`,
 		SilenceErrors: true,
@@ -79,7 +79,7 @@ Exit codes: 0 for success, 1 for an error, 2 if differences or problems were fou
 	root.SetCompletionCommandGroupID("other")
 	c.AddFlags(root.PersistentFlags())
 	for group, commands := range map[string][]*cobra.Command{
-		"read":    {read.Get(c), read.Describe(c), read.Tree(c), read.Trace(c), read.History(c), read.Blame(c), read.Events(c), read.Logs(c), reach.Net(c), cost.Command(c)},
+		"read":    {read.Get(c), read.Describe(c), read.Tree(c), read.Trace(c), read.History(c), read.Blame(c), read.Events(c), read.Logs(c), reach.Net(c), cost.Command(c), cost.Usage(c)},
 		"offline": {offline.Validate(c, render.New), offline.Init(c), offline.Create(c), offline.Set(c), offline.Add(c), offline.Delete(c), offline.Schema(c), offline.Explain(c), migrate.Import(c, offline.Problems)},
 		"plan":    {plan.Command(c, render.New), plan.Diff(c, render.New)},
 		"act":     {act.Reconcile(c), act.Force(c), act.Reset(c), act.Suspend(c), act.Resume(c), act.Confirm(c), act.Rollback(c), act.Wait(c)},

@@ -41,12 +41,17 @@ Run it in a clone of the repository that declares the app.
 --push makes the commit on the newest one of the branch at the server, and pushes it; the files of the clone stay as they are. If another commit has
 changed the app since the one that the operator applied or refused, nothing is pushed.
 
+With --server the manager makes the commit and pushes it, and no clone is needed: --push says that this is meant.
+
 An app whose content is in another Git repository is brought back there, or by the ref in its app.yaml.`,
 		Example: `  # Back to what worked, to be looked at and pushed
   kubeop rollback acme/shop/web && git show && git push
 
   # To a commit of kubeop history, at once
-  kubeop rollback acme/shop/web 1a2b3c4d --push`,
+  kubeop rollback acme/shop/web 1a2b3c4d --push
+
+  # Through a manager
+  kubeop rollback acme/shop/web --push --server https://kubeop.example.com`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: c.CompleteObject(target.App),
 		RunE:              func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args) },
@@ -59,6 +64,13 @@ func (r *rollingBack) run(ctx context.Context, args []string) error {
 	var err error
 	if r.of, err = r.Named(target.App, args[0]); err != nil {
 		return err
+	}
+	manager, err := r.Through()
+	switch {
+	case err != nil:
+		return err
+	case manager != nil:
+		return r.through(ctx, manager, append(args[1:], "")[0])
 	}
 	reader, err := r.Client()
 	if err != nil {

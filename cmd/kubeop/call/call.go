@@ -51,5 +51,14 @@ func (c *Call) Source() (target.Source, error) {
 	return c.Cluster()
 }
 
+// Through returns the management API of the manager of --server, or nil if none is named: then the command asks the cluster.
+func (c *Call) Through() (*server.Manager, error) {
+	settings, err := c.Manager()
+	if err != nil || settings.Server == "" {
+		return nil, err
+	}
+	return server.Connect(c.Manager, "")
+}
+
 // Page returns an empty page on standard output.
 func (c *Call) Page() *output.Page { return output.NewPage(c.Out, c.Paint) }

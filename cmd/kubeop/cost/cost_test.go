@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -35,6 +36,12 @@ func summary(number, credits int, tenant, total string) string {
 // run runs the command with a manager that answers a list, and the invoice 3. It returns what was written and what was asked.
 func run(t *testing.T, list string, args ...string) (out string, asked []string, err error) {
 	t.Helper()
+	return runCommand(t, Command, list, args...)
+}
+
+// runCommand is run for a command of this package.
+func runCommand(t *testing.T, of func(*call.Call) *cobra.Command, list string, args ...string) (out string, asked []string, err error) {
+	t.Helper()
 	answer := func(w http.ResponseWriter, text string) {
 		if !json.Valid([]byte(text)) {
 			t.Errorf("the test answers %s", text)
@@ -45,7 +52,7 @@ func run(t *testing.T, list string, args ...string) (out string, asked []string,
 	manager := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.URL.String())
 		switch r.URL.Path {
-		case "/v1/invoices":
+		case "/v1/invoices", "/v1/usage":
 			answer(w, list)
 		case "/v1/invoices/3":
 			answer(w, `{"number": 3, "kind": "invoice", "closed": "2026-11-01T10:00:00Z", "closedBy": "root", `+parts+`}`)
@@ -57,7 +64,7 @@ func run(t *testing.T, list string, args ...string) (out string, asked []string,
 	t.Setenv("KUBEOP_TOKEN", "kubeop_x")
 	var written bytes.Buffer
 	c := call.New(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &written, ErrOut: io.Discard}, clocktesting.NewFakeClock(time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)))
-	command := Command(c)
+	command := of(c)
 	c.AddFlags(command.Flags())
 	command.SilenceErrors, command.SilenceUsage = true, true
 	command.SetArgs(append(args, "--server", manager.URL))

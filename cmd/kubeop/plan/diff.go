@@ -25,7 +25,10 @@ func Diff(c *call.Call, renderer plan.NewRenderer) *cobra.Command {
 		Long: `Show how the objects of an app differ from what a commit declares: the files of the current folder as they are, or with --revision a commit of the
 clone there. The command compares as kubeop plan does, also if the commit does not change the app, so it shows what someone changed by hand.
 
-With --revision A..B it compares what two commits render to, and not the cluster. The exit code is 2 if there are differences.`,
+With --revision A..B it compares what two commits render to, and not the cluster. The exit code is 2 if there are differences.
+
+With --server it shows how the files of the app's folder differ between two commits, A..B with all of their digits, or A and the newest one. No clone is needed; objects are neither
+rendered nor compared.`,
 		Example: `  # With the files as they are now
   kubeop diff acme/shop/web
 
@@ -47,6 +50,13 @@ func (p *command) diff(ctx context.Context, name, at string) error {
 	of, err := p.Named(target.App, name)
 	if err != nil {
 		return err
+	}
+	manager, err := p.Through()
+	switch {
+	case err != nil:
+		return err
+	case manager != nil:
+		return p.through(ctx, manager, of, at)
 	}
 	if p.only = of.Ref; p.repository == "" {
 		repository, err := p.RepositoryOf(ctx, of)

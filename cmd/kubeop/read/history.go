@@ -23,7 +23,7 @@ func History(c *call.Call) *cobra.Command {
 		Use:   "history APP",
 		Short: "Show the last ten deliveries of an app",
 		Long: `Show the last ten deliveries of an app, the newest first: which commit of whom was delivered, when, how long it took, and how it ended. For a
-Helm app also the revision of its release.`,
+Helm app also the revision of its release. With --server the manager answers it.`,
 		Example: `  # What was delivered, and by whom
   kubeop history acme/shop/web
 
@@ -32,23 +32,39 @@ Helm app also the revision of its release.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.CompleteObject(target.App),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			of, app, _, err := appOf(cmd.Context(), c, args)
+			of, records, err := recordsOf(cmd.Context(), c, args)
 			if err != nil {
 				return err
 			}
 			if format.ForPrograms() {
-				return format.Write(c.Data, append([]v1alpha1.DeliveryRecord{}, app.Status.Deliveries...))
+				return format.Write(c.Data, append([]v1alpha1.DeliveryRecord{}, records...))
 			}
-			if len(app.Status.Deliveries) == 0 {
+			if len(records) == 0 {
 				_, err := fmt.Fprintf(c.Err, "The %s has no deliveries.\n", of)
 				return err
 			}
-			columns := deliveries(c, app.Status.Deliveries, format == output.Wide)
+			columns := deliveries(c, records, format == output.Wide)
 			return columns.Write(c.Out, "")
 		},
 	}
 	format.AddFlag(command, output.Table, output.Wide, output.JSON, output.YAML)
 	return command
+}
+
+// recordsOf returns the deliveries of the app that arguments name, from the manager or from the cluster.
+func recordsOf(ctx context.Context, c *call.Call, args []string) (target.Object, []v1alpha1.DeliveryRecord, error) {
+	manager, err := c.Through()
+	switch {
+	case err != nil:
+		return target.Object{}, nil, err
+	case manager != nil:
+		return recordsThrough(ctx, c, manager, args)
+	}
+	of, app, _, err := appOf(ctx, c, args)
+	if err != nil {
+		return of, nil, err
+	}
+	return of, app.Status.Deliveries, nil
 }
 
 // deliveries returns a table of deliveries.

@@ -3,9 +3,11 @@ package read
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -16,8 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubeop/kubeop/api/client"
 	"github.com/kubeop/kubeop/cmd/kubeop/call"
 	"github.com/kubeop/kubeop/cmd/kubeop/objects"
+	"github.com/kubeop/kubeop/cmd/kubeop/server"
 	"github.com/kubeop/kubeop/cmd/kubeop/target"
 )
 
@@ -39,7 +43,7 @@ func Logs(c *call.Call) *cobra.Command {
 		Use:   "logs APP",
 		Short: "Show the logs of all pods of an app",
 		Long: `Show the logs of all containers of all pods of an app and of its hooks, each line with its pod and container. With --follow, new lines are
-shown until it is interrupted, and pods that start later are not followed.`,
+shown until it is interrupted, and pods that start later are not followed. With --server the manager reads them, if manager.logs.enabled of its chart lets it.`,
 		Example: `  # The last lines of all pods, and then what they write
   kubeop logs acme/shop/web --follow
 
@@ -58,7 +62,60 @@ shown until it is interrupted, and pods that start later are not followed.`,
 	return command
 }
 
+// run shows them from the manager or from the cluster.
 func (l *logs) run(ctx context.Context, args []string) error {
+	manager, err := l.Through()
+	switch {
+	case err != nil:
+		return err
+	case manager != nil:
+		return l.through(ctx, manager, args)
+	}
+	return l.fromCluster(ctx, args)
+}
+
+// mostLines is how many last lines of a container the manager answers.
+const mostLines = 10_000
+
+// through shows the logs that a manager streams.
+func (l *logs) through(ctx context.Context, manager *server.Manager, args []string) error {
+	of, err := l.Named(target.App, args[0])
+	if err != nil {
+		return err
+	}
+	wanted := client.GetAppLogsParams{Follow: l.follow, Previous: l.previous, Container: l.container, Tail: l.tail, Since: int64(math.Ceil(l.since.Seconds()))}
+	switch {
+	case l.tail < 0:
+		wanted.Tail = mostLines
+	case l.tail == 0 || l.tail > mostLines:
+		return fmt.Errorf("--tail: a manager shows 1 to %d last lines of each container", mostLines)
+	}
+	names := map[string]string{}
+	for event, err := range manager.GetAppLogsEvents(ctx, of.Ref.Tenant, of.Ref.Project, of.Ref.App, wanted) {
+		var line struct{ Pod, Container, Text string }
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return fmt.Errorf("reading the logs of the %s: %w", of, manager.Explained(err))
+		case event.Kind != "line":
+			continue
+		}
+		if err := json.Unmarshal(event.Data, &line); err != nil {
+			return fmt.Errorf("reading a line of the logs: %w", err)
+		}
+		name := stream{pod: line.Pod, container: line.Container}.name()
+		if names[name] == "" {
+			names[name] = l.Paint.Stream(len(names), name)
+		}
+		if err := l.print(names[name], line.Text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *logs) fromCluster(ctx context.Context, args []string) error {
 	of, app, reader, err := appOf(ctx, l.Call, args)
 	if err != nil {
 		return err
