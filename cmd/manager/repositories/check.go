@@ -3,9 +3,11 @@ package repositories
 import (
 	"errors"
 	"fmt"
+	"path"
 
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/gitops/code"
+	"github.com/kubeop/kubeop/gitops/layout"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -25,7 +27,8 @@ type refusal struct{ problems []tree.Problem }
 func (r *refusal) Error() string { return r.problems[0].String() }
 
 // check refuses a change that makes the changed file, or another file, invalid, as the operator and kubeop validate would find. Files that were invalid
-// before do not matter, because they do not prevent a push by hand either.
+// before do not matter, because they do not prevent a push by hand either. Only kubeop.yaml matters always: while it is missing or invalid, the operator uses
+// nothing of the repository, so it would never use the change.
 func (r *Repositories) check(p *place, before, after *folder.Folder) error {
 	reader, err := r.readerOf(p)
 	if err != nil {
@@ -50,9 +53,10 @@ func (r *Repositories) check(p *place, before, after *folder.Folder) error {
 		known[wrong{p.File, p.Code, p.Why}] = true
 		return true
 	})
+	version := path.Join(p.folder(), layout.VersionFile)
 	var found []tree.Problem
 	now.All(func(problem tree.Problem) bool {
-		if problem.File == p.path() || !known[wrong{problem.File, problem.Code, problem.Why}] {
+		if problem.File == p.path() || problem.File == version || !known[wrong{problem.File, problem.Code, problem.Why}] {
 			found = append(found, problem)
 		}
 		return len(found) < maxProblems

@@ -35,6 +35,8 @@ func (p *place) failed(ctx context.Context, err error, edits []commit.Edit) erro
 	case ctx.Err() != nil:
 		logr.FromContextOrDiscard(ctx).Error(err, "A commit was not made in time")
 		return problem.New(problem.TookTooLong, "The Git server did not take the commit in time. It may take it still: a request with an Idempotency-Key can be sent again; otherwise look at the file first.")
+	case errors.Is(err, git.ErrEmpty):
+		return problem.New(problem.Conflict, "The repository "+p.repository.Name+" is empty, so there is no branch to commit to: push a first commit with the file kubeop.yaml, as kubeop init writes it.")
 	case errors.Is(err, failure.ErrTooLarge):
 		logr.FromContextOrDiscard(ctx).Error(err, "Reaching a repository that is too large")
 		return problem.New(problem.Conflict, "The repository, or what is to be pushed, is too large for the manager: make it smaller, or push by hand.")

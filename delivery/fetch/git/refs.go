@@ -1,6 +1,7 @@
 package git
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,6 +49,9 @@ func (t target) revision() string {
 	return few.Quote(t.label) + "@sha1:" + t.commit.String()
 }
 
+// ErrEmpty is the failure.ErrNotFound of a repository without any commit.
+var ErrEmpty = errors.New("empty repository")
+
 // resolve finds the commit that a ref points to. The order is Flux's: commit, name, semver, tag, branch. Unlike Flux, which falls back to
 // "master", an empty ref means the branch of the remote's HEAD.
 func resolve(refs *packp.AdvRefs, ref *sourcev1.GitRepositoryRef) (target, error) {
@@ -55,7 +59,7 @@ func resolve(refs *packp.AdvRefs, ref *sourcev1.GitRepositoryRef) (target, error
 		ref = &sourcev1.GitRepositoryRef{}
 	}
 	if refs.Head == nil && len(refs.References) == 0 {
-		return target{}, failure.New(failure.ErrNotFound, "the repository is empty: push a first commit")
+		return target{}, failure.Because(failure.ErrNotFound, ErrEmpty, "the repository is empty: push a first commit")
 	}
 	switch {
 	case ref.Commit != "":

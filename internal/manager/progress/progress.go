@@ -80,7 +80,7 @@ func Of(c Commit, repository *v1alpha1.Repository, of object) Report {
 	}
 	synced := meta.IsStatusConditionTrue(status.Conditions, v1alpha1.SyncedCondition)
 	if held := heldOf(c.Object, status.Held); held != "" {
-		r.State, r.Message = Held, "Its deletion waits until a person confirms it: "+held
+		r.State, r.Message = Held, "Its deletion waits until a person confirms it with kubeop confirm repository "+repository.Name+": "+held
 		return r
 	}
 	switch {
@@ -88,6 +88,9 @@ func Of(c Commit, repository *v1alpha1.Repository, of object) Report {
 		r.State = Deleted
 	case of == nil:
 		r.Message = "The operator has not applied the commit yet."
+		if why := c.messageOf(repository); why != "" && meta.IsStatusConditionFalse(status.Conditions, v1alpha1.ReadyCondition) {
+			r.Message += " The repository says: " + why
+		}
 	case of.GetDeletionTimestamp() != nil:
 		r.Message = "It is being deleted."
 	case !synced && v1alpha1.CommitOf(of.GetAnnotations()[v1alpha1.RevisionAnnotation]) != c.Hash:

@@ -52,8 +52,9 @@ func TestTheProgressOfACommitFollowsItsObjects(t *testing.T) {
 			want: Report{State: Refused, Message: "The version of this commit, or of a later one, is not used.", Problems: []FileProblem{{webFile, 7, 5, "unknown field spec.imag", ""}}}},
 		"a refusal that is over": {status: v1alpha1.RepositoryStatus{ReconcileStatus: conditions(synced)}, of: refused, want: Report{State: Healthy, Message: "delivered"}},
 		"its deletion is held": {status: v1alpha1.RepositoryStatus{Held: []string{"App kubeop-acme-shop/web2: with 1 pod", "App kubeop-acme-shop/web: with 1 claim"}}, of: appOf("old", ready),
-			want: Report{State: Held, Message: "Its deletion waits until a person confirms it: App kubeop-acme-shop/web: with 1 claim"}},
-		"nothing is applied yet":        {want: Report{State: Pending, Message: "The operator has not applied the commit yet."}},
+			want: Report{State: Held, Message: "Its deletion waits until a person confirms it with kubeop confirm repository acme: App kubeop-acme-shop/web: with 1 claim"}},
+		"nothing is applied yet":                                {want: Report{State: Pending, Message: "The operator has not applied the commit yet. The repository says: why"}},
+		"nothing is applied yet, and why is not for the caller": {quiet: true, want: Report{State: Pending, Message: "The operator has not applied the commit yet."}},
 		"it is gone":                    {status: v1alpha1.RepositoryStatus{ReconcileStatus: conditions(synced)}, want: Report{State: Deleted}},
 		"it is being deleted":           {status: v1alpha1.RepositoryStatus{ReconcileStatus: conditions(synced)}, of: leaving, want: Report{State: Pending, Message: "It is being deleted."}},
 		"it is not applied yet":         {of: appOf("old", ready), want: Report{State: Pending, Message: "why"}},
@@ -67,7 +68,7 @@ func TestTheProgressOfACommitFollowsItsObjects(t *testing.T) {
 			want: Report{State: Failed, Message: "no such chart"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			repository := &v1alpha1.Repository{Status: c.status}
+			repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Status: c.status}
 			repository.Status.Conditions = append(repository.Status.Conditions, condition(v1alpha1.ReadyCondition, metav1.ConditionFalse, 1, "why"))
 			c.want.Commit = hash
 			got := Of(Commit{Hash: hash, Reached: !c.unread, File: webFile, Object: "App kubeop-acme-shop/web", Quiet: c.quiet}, repository, c.of)

@@ -74,7 +74,11 @@ func (o *Operations) Allowed(ctx context.Context, verb access.Verb, of Object) e
 	if of.Resource() == access.Tenants {
 		return o.Live.Read(ctx)
 	}
-	return o.Live.Tenant(ctx, of.Tenant)
+	err := o.Live.Tenant(ctx, of.Tenant)
+	if missing := new(problem.Problem); verb == access.Create && errors.As(err, &missing) && missing.Code == problem.NotFound {
+		return problem.New(problem.NotFound, "The cluster has no tenant "+of.Tenant+". If its commit was just made, follow it until it is Healthy.")
+	}
+	return err
 }
 
 // OfPlatform reports whether the caller may change the platform repository. Callers who may change tenants may.

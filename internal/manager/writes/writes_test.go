@@ -158,6 +158,19 @@ func TestEachRoleWritesWhereItMay(t *testing.T) {
 	}
 }
 
+// TestACreationInATenantThatIsNotThereYetSaysWhatToFollow, if the caller may create there. Others get the answer that they get about every tenant.
+func TestACreationInATenantThatIsNotThereYetSaysWhatToFollow(t *testing.T) {
+	m := newManager(t, nil)
+	for scope, want := range map[string]string{"admin": "The cluster has no tenant gamma. If its commit was just made, follow it", "tenant:acme:admin": ""} {
+		for _, path := range []string{"/v1/projects/gamma", "/v1/apps/gamma/shop"} {
+			p := operated.Refused(t, m.Do(m.Token(scope+path, scope), "POST", path, `{"name":"shop"}`), problem.NotFound)
+			if want == "" && p.Detail != "" || !strings.HasPrefix(p.Detail, want) {
+				t.Errorf("%s, as %s: %q", path, scope, p.Detail)
+			}
+		}
+	}
+}
+
 // TestAWriteIsAnsweredAndRecordedOnce: what changed nothing, or was only tried, is no event; and a store that fails changes no answer.
 func TestAWriteIsAnsweredAndRecordedOnce(t *testing.T) {
 	const event = "root patchApp app/acme/shop/web of acme " + commit
