@@ -34,6 +34,10 @@ func TestTheAPIServerHoldsTenantsToTheRulesForAll(t *testing.T) {
 		s.Taints, s.IngressAnnotations, s.CSIDrivers = allowed.Taints, allowed.IngressAnnotations, allowed.CSIDrivers
 		s.PriorityClasses, s.MaxTerminationGracePeriod = allowed.PriorityClasses, &allowed.MaxTerminationGracePeriod
 	})
+	// The policy only warns about what it does not list, so that what refuses it is the rule for all tenants.
+	n.under(v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "outside"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{
+		Action: v1alpha1.WarnAction, ExternalNames: allowed.ExternalNames, ExternalIPs: allowed.ExternalIPs,
+	}}}})
 	for who, by := range map[string]client.Client{"an account": bot, "the deployer": deployer} {
 		for _, c := range cases {
 			denied := slices.Contains([]string{"Endpoints", "EndpointSlice", "ReplicationController", "Gateway", "GRPCRoute"}, c.Object.GetKind())

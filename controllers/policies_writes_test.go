@@ -116,7 +116,7 @@ func (n *team) untilQuotasCountRoutes(project string) {
 	}
 }
 
-// families are all families of rules, and three of their fields with an effect of its own, each with a change of it. What is added to the objects of apps is written to these.
+// families are all families of rules, and four of their fields with an effect of its own, each with a change of it. What is added to the objects of apps is written to these.
 var families = []struct {
 	name string
 	set  func(*v1alpha1.PolicySpec)
@@ -129,6 +129,9 @@ var families = []struct {
 	{"services", func(s *v1alpha1.PolicySpec) {
 		s.Services = &v1alpha1.ServiceRules{LoadBalancerClasses: []string{"thrifty.example/lb"}}
 	}, &v1alpha1.Guardrails{}, "thrifty.example/lb", itsRules},
+	{"services.externalIPs", func(s *v1alpha1.PolicySpec) {
+		s.Services = &v1alpha1.ServiceRules{ExternalIPs: []string{"198.18.8.0/28"}}
+	}, &corev1.Namespace{}, "198.18.8.0/28", []string{"guardrails/kubeop", "namespaces"}},
 	{"hostnames", func(s *v1alpha1.PolicySpec) {
 		s.Hostnames = &v1alpha1.HostnameRules{Suffixes: []string{"apps.thrifty.example"}}
 	}, &v1alpha1.Guardrails{}, "apps.thrifty.example", itsRules},
@@ -171,7 +174,7 @@ var itsRules = []string{"guardrails/kubeop"}
 // thriftyKey is a public key for which nothing is signed.
 const thriftyKey = "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEdaybSypmw3np2YGkdwcgRxt3jyRU\nORUFSxBT4bCl2prLA9Lf7B/aDlsSDE64FqXefes+eJG1G78SDoBGc4ouyw==\n-----END PUBLIC KEY-----\n"
 
-// TestAChangeOfAPolicyWritesLittle changes each family of rules. In each project under the policy, kubeop writes one object, for limits and podSecurity two, each once, and the
+// TestAChangeOfAPolicyWritesLittle changes each family of rules. In each project under the policy, kubeop writes one object, for limits, podSecurity and external IPs two, each once, and the
 // status of the Project only if that is no third write; and nothing in other projects.
 func TestAChangeOfAPolicyWritesLittle(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,7 @@ func everyGuard(t *testing.T) v1alpha1.Policy {
 			},
 			Services: &v1alpha1.ServiceRules{
 				Types: []string{"ClusterIP", "LoadBalancer"}, LoadBalancerClasses: []string{"lb.example/shared"}, LoadBalancerSourceRanges: []string{"203.0.113.0/24"},
+				ExternalNames: []string{"db.unjudged.example"}, ExternalIPs: []string{"192.0.2.16/28"}, NodePorts: []v1alpha1.NodePortRange{{Port: 30010}},
 			},
 			Hostnames: &v1alpha1.HostnameRules{Suffixes: []string{"unjudged.example"}},
 			Classes: &v1alpha1.ClassRules{
@@ -44,6 +45,11 @@ func everyGuard(t *testing.T) v1alpha1.Policy {
 		Limits: &v1alpha1.LimitRules{Max: corev1.ResourceList{"cpu": resource.MustParse("1")}},
 	}}
 }
+
+// widerLists lists external names and addresses that everyGuard does not, so that only the rule of that policy refuses them. It warns.
+var widerLists = v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: "wider"}, Spec: v1alpha1.PolicySpec{PolicyRules: v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{
+	Action: v1alpha1.WarnAction, ExternalNames: []string{"unjudged.example"}, ExternalIPs: []string{"192.0.2.0/24"},
+}}}}
 
 // refusedObject is an object that breaks one guard, and what the API server says about it. field is the field of the Policy whose rule it breaks; "" for other guards.
 type refusedObject struct{ object, words, field string }
@@ -81,6 +87,7 @@ const (
 	unjudgedClaim   = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: x}, spec: {accessModes: [ReadWriteOnce], storageClassName: %s, %sresources: {requests: {storage: %s}}}}"
 	unjudgedIngress = "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: x}, spec: {%s}}"
 	unjudgedNetwork = "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: %s}, spec: {podSelector: {}, ingress: [{%s}]}}"
+	unjudgedLoad    = "{apiVersion: v1, kind: Service, metadata: {name: x}, spec: {type: LoadBalancer, loadBalancerSourceRanges: [203.0.113.0/24], loadBalancerClass: lb.example/shared, allocateLoadBalancerNodePorts: false, %s}}"
 	unjudgedPods    = "selector: {matchLabels: {x: z}}, template: {metadata: {labels: {x: z}}, spec: {%s" + podSpec + "}}"
 )
 
@@ -101,8 +108,11 @@ func refusedByPolicy() map[string]refusedObject {
 		"pull":          {strings.Replace(pod("hostname: a"), "image: a,", "image: a, imagePullPolicy: Never,", 1), "Images: Pod/pull has the image a@sha256", "images.pullPolicies"},
 		"signature":     {image("signed.example/web@sha512:" + sha512), "Images: Pod/signature has the image signed.example/web@sha512:" + sha512 + ", which has to be signed", "images.verify"},
 		"service":       {fmt.Sprintf(service, ", type: NodePort"), "Services: Service/service", "services.types"},
-		"balancer":      {fmt.Sprintf(service, ", type: LoadBalancer, loadBalancerClass: lb.example/other, loadBalancerSourceRanges: [203.0.113.0/24]"), "Services: Service/balancer", "services.loadBalancerClasses"},
-		"ranges":        {fmt.Sprintf(service, ", type: LoadBalancer, loadBalancerClass: lb.example/shared, loadBalancerSourceRanges: [198.51.100.0/24]"), "Services: Service/ranges", "services.loadBalancerSourceRanges"},
+		"balancer":      {fmt.Sprintf(service, ", type: LoadBalancer, allocateLoadBalancerNodePorts: false, loadBalancerClass: lb.example/other, loadBalancerSourceRanges: [203.0.113.0/24]"), "Services: Service/balancer", "services.loadBalancerClasses"},
+		"ranges":        {fmt.Sprintf(service, ", type: LoadBalancer, allocateLoadBalancerNodePorts: false, loadBalancerClass: lb.example/shared, loadBalancerSourceRanges: [198.51.100.0/24]"), "Services: Service/ranges", "services.loadBalancerSourceRanges"},
+		"externalname":  {fmt.Sprintf(service, ", type: ExternalName, externalName: a.unjudged.example"), "Services: Service/externalname has the external name a.unjudged.example", "services.externalNames"},
+		"externalip":    {fmt.Sprintf(service, ", externalIPs: [192.0.2.1]"), "Services: Service/externalip has the external IP 192.0.2.1", "services.externalIPs"},
+		"nodeport":      {fmt.Sprintf(unjudgedLoad, "ports: [{port: 80, nodePort: 30011}]"), "Services: Service/nodeport has the node port 30011", "services.nodePorts"},
 		"suffix":        {ingressOf("x", "web.other.example"), "Hostnames: Ingress/suffix has the host web.other.example", "hostnames.suffixes"},
 		"backend":       {fmt.Sprintf(unjudgedIngress, "ingressClassName: public, defaultBackend: {service: {name: a, port: {number: 80}}}"), "Hostnames: Ingress/backend serves every host name", "hostnames.suffixes"},
 		"wildcard":      {ingressOf("x", "*.unjudged.example"), "Hostnames: Ingress/wildcard has the host *.unjudged.example", "hostnames.wildcards"},
@@ -155,7 +165,7 @@ func refusedToTenants(namespace string) map[string]refusedObject {
 		"blockeddrain":    {"{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: x}, spec: {maxUnavailable: 0, selector: {matchLabels: {x: z}}}}", "BlockedDrain: PodDisruptionBudget/blockeddrain", ""},
 		"revision":        {"{apiVersion: apps/v1, kind: ControllerRevision, metadata: {name: x}, revision: 1, data: {spec: {template: {spec: {nodeName: a}}}}}", "ControllerRevision: ControllerRevision/revision", ""},
 		"event":           {"{apiVersion: v1, kind: Event, metadata: {name: x}, involvedObject: {kind: Pod, name: a, namespace: " + namespace + "}, message: " + strings.Repeat("x", 4_000) + "}", "Events: Event/event is larger than 3072 bytes", ""},
-		"externalservice": {fmt.Sprintf(service, ", externalIPs: [192.0.2.1]"), "ExternalService: Service/externalservice", ""},
+		"externalservice": {fmt.Sprintf(unjudgedLoad, "ports: [{port: 80}], loadBalancerIP: 192.0.2.1"), "ExternalService: Service/externalservice", ""},
 		"foreignsubject":  {"{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: x}, " + role + ", subjects: [{kind: ServiceAccount, name: y, namespace: default}]}", "ForeignSubject: RoleBinding/foreignsubject", ""},
 		"forgedmark":      {fmt.Sprintf(markedPlace, "apps/v1", "StatefulSet", set), "ForgedMark: StatefulSet/forgedmark carries paas.kubeop.io/tenant", ""},
 		"annotation": {"{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: x, annotations: {nginx.ingress.kubernetes.io/auth-url: 'http://a.b'}}, spec: {rules: [{host: kept.unjudged.example}]}}",

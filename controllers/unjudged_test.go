@@ -28,7 +28,7 @@ func TestWithoutTheOperatorsOwnChecksTheAPIServerRefuses(t *testing.T) {
 	n.push(files)
 	n.ready(n.app("shop", "web"))
 	n.serveRoutes()
-	n.under(everyGuard(t))
+	n.under(everyGuard(t), widerLists)
 	for _, name := range []string{"loud-unjudged", "urgent-unjudged"} {
 		n.create(&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: 1_000})
 	}

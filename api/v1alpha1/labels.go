@@ -87,7 +87,7 @@ const (
 	ForceRemovalAnnotation = "paas.kubeop.io/force-removal"
 )
 
-// Annotations of a tenant's namespaces that carry settings of the Tenant. The chart's admission policies read them.
+// Annotations of a tenant's namespaces that carry settings of the Tenant and, in those of projects, of its Policies. The chart's admission policies read them.
 const (
 	// MaxObjectSizeAnnotation is spec.maxObjectSize, in bytes.
 	MaxObjectSizeAnnotation = "paas.kubeop.io/max-object-size"
@@ -103,6 +103,10 @@ const (
 	CSIDriversAnnotation = "paas.kubeop.io/csi-drivers"
 	// EndpointsWritersAnnotation is spec.endpointsWriters, sorted and separated by commas.
 	EndpointsWritersAnnotation = "paas.kubeop.io/endpoints-writers"
+	// ExternalNamesAnnotation is services.externalNames of all Policies of the project together, sorted and separated by commas.
+	ExternalNamesAnnotation = "paas.kubeop.io/external-names"
+	// ExternalIPsAnnotation is services.externalIPs of all Policies of the project together, sorted and separated by commas.
+	ExternalIPsAnnotation = "paas.kubeop.io/external-ips"
 )
 
 // Label of the namespace of a project in which the chart's admission policies enforce the Guardrails.

@@ -109,6 +109,19 @@ type EgressPort struct {
 	EndPort int32 `json:"endPort,omitempty"`
 }
 
+// NodePortRange is a port of nodes or a range of them.
+// +kubebuilder:validation:XValidation:rule="!has(self.endPort) || self.endPort >= self.port",message="endPort must not be below port"
+type NodePortRange struct {
+	// Port is a number from 1 to 65535.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+	// EndPort is the last port of a range that begins with Port. Default: Port alone.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	EndPort int32 `json:"endPort,omitempty"`
+}
+
 // ClassRules limits the classes that objects name. An object that names none gets that of Defaults, or the cluster's default class, before it is checked.
 // +kubebuilder:validation:XValidation:rule="!has(self.defaults) || (!has(self.defaults.ingress) || !has(self.ingress) || self.defaults.ingress in self.ingress) && (!has(self.defaults.gateway) || !has(self.gateway) || self.defaults.gateway in self.gateway) && (!has(self.defaults.priority) || !has(self.priority) || self.defaults.priority in self.priority) && (!has(self.defaults.runtime) || !has(self.runtime) || self.defaults.runtime in self.runtime)",message="each class of defaults must be in the list of the same name"
 type ClassRules struct {

@@ -118,12 +118,13 @@ type SignerIdentity struct {
 	SubjectRegExp string `json:"subjectRegExp,omitempty"`
 }
 
-// ServiceRules limits Services. Services that lead out of the cluster, with an external name or external IPs, are always refused.
+// ServiceRules limits Services. External names and external IPs lead out of the project or catch traffic of others, so they are refused unless a
+// policy lists them, and every other policy with such a list lists them, too.
 type ServiceRules struct {
 	// Action for Services that break this rule: Deny, Warn or Audit. Default Deny.
 	// +kubebuilder:default=Deny
 	Action PolicyAction `json:"action,omitempty"`
-	// Types are the types that a Service may have. Default: all.
+	// Types are the types that a Service may have. ExternalName is among them if ExternalNames is set. Default: all, ExternalName only by ExternalNames.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:items:Enum=ClusterIP;NodePort;LoadBalancer
 	// +listType=set
@@ -144,6 +145,29 @@ type ServiceRules struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(c, isCIDR(c))",message="every entry of loadBalancerSourceRanges must be a CIDR, such as 203.0.113.0/24"
 	// +listType=set
 	LoadBalancerSourceRanges []string `json:"loadBalancerSourceRanges,omitempty"`
+	// ExternalNames are the domains that spec.externalName of a Service may have: "example.com" is the name itself and every name below it. Whatever the
+	// action is, names that no policy lists are refused. Default: none.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
+	// +kubebuilder:validation:XValidation:rule="self.all(d, !('.' + d).endsWith('.svc') && !('.' + d).endsWith('.local'))",message="externalNames must not have the names of Services of the cluster, which end with svc or local"
+	// +listType=set
+	ExternalNames []string `json:"externalNames,omitempty"`
+	// ExternalIPs are address ranges in which each of spec.externalIPs of a Service has to be. Whatever the action is, addresses that no policy lists
+	// are refused. Default: none.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.all(c, isCIDR(c) && cidr(c).prefixLength() > 0)",message="every entry of externalIPs must be a CIDR with a part of all addresses, such as 203.0.113.0/28"
+	// +listType=set
+	ExternalIPs []string `json:"externalIPs,omitempty"`
+	// NodePorts are the ports of the nodes that a Service of type NodePort or LoadBalancer may have, also for its health checks. It has to name them. How many there can be is in the
+	// quota of the project, by default none. Default: all.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	NodePorts []NodePortRange `json:"nodePorts,omitempty"`
 }
 
 // HostnameRules limits the host names of Ingresses and of the Gateway API's Gateways and routes (HTTPRoute, GRPCRoute, TLSRoute). An Ingress

@@ -191,7 +191,7 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 func (a *admitter) bounds(s *scope) policy.Bounds {
 	bounds := policy.Bounds{
 		Namespace: s.Owner.Namespace, ClusterKinds: s.ClusterKinds, Taints: s.Taints, IngressAnnotations: s.IngressAnnotations, CSIDrivers: s.CSIDrivers,
-		PriorityClasses: s.PriorityClasses, GracePeriod: s.GracePeriod, NetworkPolicies: guardrails.OwnNetworkPolicies(s.Guardrails),
+		PriorityClasses: s.PriorityClasses, GracePeriod: s.GracePeriod, NetworkPolicies: guardrails.OwnNetworkPolicies(s.Guardrails), ExternalNames: guardrails.ExternalNames(s.Guardrails), ExternalIPs: guardrails.ExternalIPs(s.Guardrails),
 	}
 	if s.OfPlatform() {
 		deployers := a.clients.Deployers
@@ -217,7 +217,7 @@ func (a *admitter) weigh(s *scope) func(int64) error {
 // space or a host name became free or an image was signed after a refusal. It is part of the trial's digest, so that a refused input is tried again.
 func (a *admitter) allowance(ctx context.Context, s *scope) string {
 	_, woken := a.tenants.Rendered.LastAdmitted(s.Key())
-	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.ClusterKinds, s.Exceptions, notice.Denied(s.Guardrails), a.tenants.Hosts.Freed(s.Key()), a.sources.SignedLater(ctx, s.Subject))
+	return fmt.Sprint(s.PodSecurity, s.Limits.App, s.Limits.RenderedBytes, woken, s.ClusterKinds, s.Exceptions, guardrails.ExternalNames(s.Guardrails), guardrails.ExternalIPs(s.Guardrails), notice.Denied(s.Guardrails), a.tenants.Hosts.Freed(s.Key()), a.sources.SignedLater(ctx, s.Subject))
 }
 
 // explained adds to a refusal by the API server who can help: who grants the missing right, or why the quota is lower than the project's

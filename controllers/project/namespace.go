@@ -25,8 +25,9 @@ func (r *Reconciler) home(s *scope, owner namespace.Owner) home.Home {
 // makeNamespace creates the project's namespace with the terms that administrators set for the tenant.
 func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
 	held := guardrails.PodSecurity(s.tenant, &s.rules.spec)
+	limits := namespace.LimitsOf(s.tenant, guardrails.ExternalNames(&s.rules.spec), guardrails.ExternalIPs(&s.rules.spec))
 	terms := namespace.Terms{
-		PodSecurity: held.Level, PodSecurityVersion: held.Version, Limits: namespace.LimitsOf(s.tenant), Guardrails: true, Frozen: s.tenant.Spec.Frozen,
+		PodSecurity: held.Level, PodSecurityVersion: held.Version, Limits: limits, Guardrails: true, Frozen: s.tenant.Spec.Frozen,
 		Stopped: s.tenant.Spec.Stopped,
 	}
 	return r.home(s, s.ownedBy(s.tenant)).Make(ctx, s.made, terms)

@@ -16,7 +16,7 @@ func (r *Reconciler) home(s *scope) home.Home {
 
 // makeNamespace creates the home namespace. No pods run in it, so it has the strictest Pod Security level.
 func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
-	return r.home(s).Make(ctx, s.made, namespace.Terms{PodSecurity: "restricted", Limits: namespace.LimitsOf(s.tenant), Frozen: s.tenant.Spec.Frozen})
+	return r.home(s).Make(ctx, s.made, namespace.Terms{PodSecurity: "restricted", Limits: namespace.LimitsOf(s.tenant, nil, nil), Frozen: s.tenant.Spec.Frozen})
 }
 
 // removeNamespace deletes the home namespace, which has no projects any more. It has no claims, unless administrators created some.

@@ -164,6 +164,33 @@ func TestEachRuleSaysWhatTheObjectHasAndWhatIsAllowed(t *testing.T) {
 			v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{Types: []string{"NodePort"}, LoadBalancerSourceRanges: []string{"192.0.2.0/24"}}},
 			[]found{{"services.types", "is of type ClusterIP; allowed are: NodePort"}},
 		},
+		service + "type: ExternalName, externalName: b.example, externalIPs: [192.0.2.1, 10.0.0.1]}}": {
+			v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{Types: []string{"ClusterIP"}, ExternalNames: []string{"a.example"}, ExternalIPs: []string{"192.0.2.0/24"}}},
+			[]found{
+				{"services.externalNames", "has the external name b.example, which is not below the allowed domains: a.example"},
+				{"services.externalIPs", "has the external IP 10.0.0.1, which is in none of the allowed ranges: 192.0.2.0/24"},
+			},
+		},
+		service + "type: ExternalName, externalName: a.example}}": {
+			v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{Types: []string{"ClusterIP"}}},
+			[]found{{"services.types", "is of type ExternalName; allowed are: ClusterIP"}},
+		},
+		service + "type: NodePort, ports: [{port: 80, nodePort: 30001}, {port: 81}]}}": {
+			v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{NodePorts: []v1alpha1.NodePortRange{{Port: 30000, EndPort: 30009}, {Port: 30020}}}},
+			[]found{{"services.nodePorts", "names no nodePort for port 81, and so gets any of the cluster; allowed are: 30000-30009, 30020"}},
+		},
+		service + "type: LoadBalancer, ports: [{port: 80, nodePort: 30010}]}}": {
+			v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{NodePorts: []v1alpha1.NodePortRange{{Port: 30000, EndPort: 30009}}}},
+			[]found{{"services.nodePorts", "has the node port 30010; allowed are: 30000-30009"}},
+		},
+		service + "type: LoadBalancer, allocateLoadBalancerNodePorts: false, externalTrafficPolicy: Local, ports: [{port: 80}]}}": {
+			v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{NodePorts: []v1alpha1.NodePortRange{{Port: 30000}}}},
+			[]found{{"services.nodePorts", "names no healthCheckNodePort, and so gets any port of the cluster; allowed are: 30000"}},
+		},
+		service + "type: LoadBalancer, allocateLoadBalancerNodePorts: false, healthCheckNodePort: 30002}}": {
+			v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{NodePorts: []v1alpha1.NodePortRange{{Port: 30000}}}},
+			[]found{{"services.nodePorts", "has the node port 30002; allowed are: 30000"}},
+		},
 		"{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {ingressClassName: z, defaultBackend: {}, rules: [{host: A.evil.org.}, {host: '*.a.example'}]}}": {
 			v1alpha1.PolicyRules{Hostnames: &v1alpha1.HostnameRules{Suffixes: []string{"a.example"}}, Classes: &v1alpha1.ClassRules{Ingress: []string{"nginx"}}},
 			[]found{

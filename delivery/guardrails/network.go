@@ -2,11 +2,9 @@ package guardrails
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -14,55 +12,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/hostname"
 )
-
-// services: a Service may be reached from outside of the cluster only as the policy allows.
-func services(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []found {
-	rule, kind := rules.Services, object.GroupVersionKind()
-	if rule == nil || kind.Group != "" || kind.Kind != "Service" {
-		return nil
-	}
-	var broken []found
-	spec, _ := object.Object["spec"].(map[string]any)
-	is, _ := spec["type"].(string)
-	if is == "" {
-		is = string(corev1.ServiceTypeClusterIP)
-	}
-	if len(rule.Types) > 0 && !slices.Contains(rule.Types, is) {
-		broken = append(broken, found{"services.types", fmt.Sprintf("is of type %s; allowed are: %s", few.Line(is, maxQuoted), listed(rule.Types))})
-	}
-	// The API server judges a missing class: a webhook of the cluster, as that of the AWS Load Balancer Controller, may fill it in.
-	if class, _ := spec["loadBalancerClass"].(string); class != "" && len(rule.LoadBalancerClasses) > 0 && !slices.Contains(rule.LoadBalancerClasses, class) {
-		broken = append(broken, found{"services.loadBalancerClasses", "has loadBalancerClass " + few.Line(class, maxQuoted) + "; allowed are: " + listed(rule.LoadBalancerClasses)})
-	}
-	if is == string(corev1.ServiceTypeLoadBalancer) && len(rule.LoadBalancerSourceRanges) > 0 {
-		if why := beyond(spec["loadBalancerSourceRanges"], rule.LoadBalancerSourceRanges); why != "" {
-			broken = append(broken, found{"services.loadBalancerSourceRanges", why + "; allowed are: " + listed(rule.LoadBalancerSourceRanges)})
-		}
-	}
-	return broken
-}
-
-// beyond says why the address ranges that may connect to a load balancer are not inside the allowed ones; "" if they are.
-func beyond(ranges any, allowed []string) string {
-	list, _ := ranges.([]any)
-	if len(list) == 0 {
-		return "has no loadBalancerSourceRanges, so that everybody could connect"
-	}
-	for _, one := range list {
-		text := strings.TrimSpace(fmt.Sprint(one))
-		prefix, err := netip.ParsePrefix(text)
-		if err != nil || !slices.ContainsFunc(allowed, func(of string) bool { return inside(prefix, of) }) {
-			return "lets " + few.Line(text, maxQuoted) + " connect with loadBalancerSourceRanges"
-		}
-	}
-	return ""
-}
-
-// inside reports whether a range is inside another one.
-func inside(prefix netip.Prefix, of string) bool {
-	outer, err := netip.ParsePrefix(of)
-	return err == nil && outer.Bits() <= prefix.Bits() && outer.Contains(prefix.Addr())
-}
 
 // hostnames: an Ingress, a route or a Gateway may serve only names below the domains of the policy.
 func hostnames(object *unstructured.Unstructured, rules *v1alpha1.PolicyRules) []found {

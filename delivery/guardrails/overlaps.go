@@ -140,6 +140,15 @@ func portsOf(ports []v1alpha1.EgressPort) (names []string) {
 	return names
 }
 
+// portsOfNodes is portsOf for ports of nodes.
+func portsOfNodes(ranges []v1alpha1.NodePortRange) []string {
+	ports := make([]v1alpha1.EgressPort, len(ranges))
+	for i, r := range ranges {
+		ports[i] = v1alpha1.EgressPort{Port: r.Port, EndPort: r.EndPort}
+	}
+	return portsOf(ports)
+}
+
 // portsOverlap compares what portsOf returns.
 func portsOverlap(a, b string) bool {
 	var one, other struct{ first, last int }

@@ -203,23 +203,26 @@ func TestLimitsOfATenantAreAnnotationsWhereTheyAreSet(t *testing.T) {
 	size, grace := resource.MustParse("64Ki"), metav1.Duration{Duration: 90 * time.Second}
 	for name, c := range map[string]struct {
 		spec  v1alpha1.TenantSpec
+		names string // of externalNames and externalIPs
 		want  map[string]string
 		grace time.Duration
 		size  int64
 	}{
-		"nothing is set": {v1alpha1.TenantSpec{}, map[string]string{}, time.Hour, 32768},
+		"nothing is set": {v1alpha1.TenantSpec{}, "", map[string]string{}, time.Hour, 32768},
 		"everything is set": {
 			v1alpha1.TenantSpec{MaxObjectSize: &size, MaxTerminationGracePeriod: &grace, PriorityClasses: []string{"low", "high"}, Taints: []string{"gpu", "arm"}, IngressAnnotations: []string{"b/x", "a/x"},
 				CSIDrivers: []string{"secrets.example.com", "cache.example.com"}, EndpointsWriters: []string{"shop/db", "blog/db"}},
+			"b a",
 			map[string]string{v1alpha1.MaxObjectSizeAnnotation: "65536", v1alpha1.MaxGracePeriodAnnotation: "90", v1alpha1.PriorityClassesAnnotation: "high,low",
 				v1alpha1.TaintsAnnotation: "arm,gpu", v1alpha1.IngressAnnotationsAnnotation: "a/x,b/x",
-				v1alpha1.CSIDriversAnnotation: "cache.example.com,secrets.example.com", v1alpha1.EndpointsWritersAnnotation: "blog/db,shop/db"},
+				v1alpha1.CSIDriversAnnotation: "cache.example.com,secrets.example.com", v1alpha1.EndpointsWritersAnnotation: "blog/db,shop/db",
+				"paas.kubeop.io/external-names": "a,b", "paas.kubeop.io/external-ips": "a,b"},
 			90 * time.Second, 65536,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tenant := &v1alpha1.Tenant{Spec: c.spec}
-			if diff := cmp.Diff(c.want, LimitsOf(tenant)); diff != "" {
+			if diff := cmp.Diff(c.want, LimitsOf(tenant, strings.Fields(c.names), strings.Fields(c.names))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if MaxGracePeriod(tenant) != c.grace || MaxObjectSize(tenant) != c.size {
@@ -227,7 +230,7 @@ func TestLimitsOfATenantAreAnnotationsWhereTheyAreSet(t *testing.T) {
 			}
 		})
 	}
-	if len(LimitsOf(&v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{PriorityClasses: []string{"b", "a"}}})) != 1 {
+	if len(LimitsOf(&v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{PriorityClasses: []string{"b", "a"}}}, nil, nil)) != 1 {
 		t.Error("priority classes alone are not one annotation")
 	}
 }

@@ -48,8 +48,9 @@ func MaxObjectSize(tenant *v1alpha1.Tenant) int64 {
 }
 
 // LimitsOf returns the limits that administrators set on a tenant as annotations, from which the chart's admission policies read them.
-// Default values are left out, because the policies have the same defaults.
-func LimitsOf(tenant *v1alpha1.Tenant) map[string]string {
+// Default values are left out, because the policies have the same defaults. externalNames and
+// externalIPs are what the Policies that hold in the namespace list.
+func LimitsOf(tenant *v1alpha1.Tenant, externalNames, externalIPs []string) map[string]string {
 	limits, spec := map[string]string{}, &tenant.Spec
 	if spec.MaxObjectSize != nil {
 		limits[v1alpha1.MaxObjectSizeAnnotation] = strconv.FormatInt(spec.MaxObjectSize.Value(), 10)
@@ -60,6 +61,7 @@ func LimitsOf(tenant *v1alpha1.Tenant) map[string]string {
 	for annotation, names := range map[string][]string{
 		v1alpha1.PriorityClassesAnnotation: spec.PriorityClasses, v1alpha1.TaintsAnnotation: spec.Taints, v1alpha1.IngressAnnotationsAnnotation: spec.IngressAnnotations,
 		v1alpha1.CSIDriversAnnotation: spec.CSIDrivers, v1alpha1.EndpointsWritersAnnotation: spec.EndpointsWriters,
+		v1alpha1.ExternalNamesAnnotation: externalNames, v1alpha1.ExternalIPsAnnotation: externalIPs,
 	} {
 		if len(names) > 0 {
 			limits[annotation] = strings.Join(slices.Sorted(slices.Values(names)), ",")

@@ -13,6 +13,7 @@ func TestObjectsAreHeldToTheRulesForAllTenants(t *testing.T) {
 	bounds := Bounds{
 		Namespace: namespace, Taints: tenant.Taints, IngressAnnotations: tenant.IngressAnnotations, CSIDrivers: tenant.CSIDrivers,
 		PriorityClasses: tenant.PriorityClasses, GracePeriod: tenant.MaxTerminationGracePeriod.Duration,
+		ExternalNames: tenant.ExternalNames, ExternalIPs: tenant.ExternalIPs,
 	}
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {

@@ -36,6 +36,8 @@ type Bounds struct {
 	// that its pods may have; 0 for any.
 	PriorityClasses []string
 	GracePeriod     time.Duration
+	// ExternalNames are domains of external names that its Services may have, and ExternalIPs ranges of external IPs: those that some Policy lists.
+	ExternalNames, ExternalIPs []string
 	// NetworkPolicies: an app of a tenant may have NetworkPolicies. Judge says what they may open.
 	NetworkPolicies bool
 	// Platform are the bounds of an app of the platform itself; nil for an app of a tenant.
@@ -47,7 +49,7 @@ func (b Bounds) rules() []rule {
 	if b.Platform == nil {
 		return append([]rule{
 			{Toleration, b.toleration}, {IngressAnnotation, b.ingressAnnotation}, {VolumeType, b.volumeType}, {PriorityClass, b.priorityClass}, {GracePeriod, b.gracePeriod},
-			{"Guardrail", b.guardrail},
+			{"Guardrail", b.guardrail}, {"ExternalService", b.externalService},
 		}, tenantsApps...)
 	}
 	return append([]rule{{"ForeignNamespace", b.Platform.foreignNamespace}}, everyApp...)

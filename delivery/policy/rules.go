@@ -2,12 +2,14 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/delivery/guardrails"
 )
 
 // rule returns why an object is refused; "" if it is not.
@@ -33,7 +35,6 @@ var (
 		{"ControllerRevision", controllerRevision},
 		{"Event", event},
 		{"ForeignSubject", foreignSubject},
-		{"ExternalService", externalService},
 		{"NodeName", nodeName},
 		{"ForeignAffinity", foreignAffinity},
 		{"ForeignVolume", foreignVolume},
@@ -173,7 +174,7 @@ func reservedName(object *unstructured.Unstructured, _ string) string {
 }
 
 // externalService: the Service sends traffic out of the project, catches traffic to others (CVE-2020-8554), or asks for an address of load balancers.
-func externalService(object *unstructured.Unstructured, _ string) string {
+func (b Bounds) externalService(object *unstructured.Unstructured, _ string) string {
 	kind := object.GroupVersionKind()
 	spec, _ := object.Object["spec"].(map[string]any)
 	if kind.Group == "gateway.networking.k8s.io" && kind.Kind == "Gateway" {
@@ -182,11 +183,16 @@ func externalService(object *unstructured.Unstructured, _ string) string {
 	if kind.Group != "" || kind.Kind != "Service" {
 		return ""
 	}
-	if spec["type"] == string(corev1.ServiceTypeExternalName) || notEmpty(spec["externalName"]) {
-		return "is of type ExternalName, which leads out of the project; connect to the name itself"
+	name, _ := spec["externalName"].(string)
+	leadsOut := spec["type"] == string(corev1.ServiceTypeExternalName) || notEmpty(spec["externalName"])
+	if leadsOut && !guardrails.NameListed(b.ExternalNames, name) {
+		return "is of type ExternalName, which leads out of the project; connect to the name itself, or ask an administrator of the cluster to list its domain in " +
+			"services.externalNames of a Policy"
 	}
-	if notEmpty(spec["externalIPs"]) {
-		return "has spec.externalIPs, which can catch traffic meant for others"
+	ips, isList := spec["externalIPs"].([]any)
+	unlisted := func(ip any) bool { return !guardrails.AddressListed(b.ExternalIPs, fmt.Sprint(ip)) }
+	if notEmpty(spec["externalIPs"]) && (!isList || slices.ContainsFunc(ips, unlisted)) {
+		return "has spec.externalIPs, which can catch traffic meant for others; take them out, or ask an administrator of the cluster to list them in services.externalIPs of a Policy"
 	}
 	if notEmpty(spec["loadBalancerIP"]) {
 		return "has spec.loadBalancerIP, which can take an address meant for others; leave it out, and the load balancer has one of its own"

@@ -42,8 +42,19 @@ func TestAPolicyIsCheckedLikeTheAPIServerDoes(t *testing.T) {
 		"twice":         {head + "  services:\n    types: [ClusterIP, ClusterIP]\n", []string{`6: spec.services.types[1]: "ClusterIP" is there twice: keep one`}},
 		"a class of balancer": {head + "  services:\n    loadBalancerClasses: [a b]\n", []string{
 			"6: spec.services.loadBalancerClasses[0]: must be a name, which may have a domain before it, such as pool or example.org/pool"}},
-		"egress":            {head + "  egress: {cidrs: [203.0.113.0/24, '2001:db8::/32'], ports: [{port: 443}, {protocol: UDP, port: 8000, endPort: 8999}]}\n", nil},
-		"egress to nothing": {head + "  egress:\n    ports: [{port: 443}]\n", []string{"5: spec.egress.cidrs is required"}},
+		"external services": {head + "  services: {externalNames: [db.example.com], externalIPs: [203.0.113.0/28, '2001:db8::/48'], nodePorts: [{port: 30000, endPort: 30009}, {port: 30020}]}\n", nil},
+		"an external name of the cluster": {head + "  services:\n    externalNames: [svc.cluster.local]\n", []string{
+			"6: spec.services.externalNames: externalNames must not have the names of Services of the cluster, which end with svc or local"}},
+		"an external name with a wildcard": {head + "  services:\n    externalNames:\n    - '*.example.com'\n", []string{
+			"7: spec.services.externalNames[0]: must be a host name such as web.example.org, in lowercase and without port"}},
+		"every external IP": {head + "  services:\n    externalIPs: [0.0.0.0/0]\n", []string{
+			"6: spec.services.externalIPs: every entry of externalIPs must be a CIDR with a part of all addresses, such as 203.0.113.0/28"}},
+		"an external IP of no range": {head + "  services:\n    externalIPs: [203.0.113.7]\n", []string{
+			"6: spec.services.externalIPs: every entry of externalIPs must be a CIDR with a part of all addresses, such as 203.0.113.0/28"}},
+		"node ports backwards":    {head + "  services:\n    nodePorts:\n    - {port: 30009, endPort: 30000}\n", []string{"7: spec.services.nodePorts[0]: endPort must not be below port"}},
+		"a node port as a number": {head + "  services:\n    nodePorts: [30009]\n", []string{"6: spec.services.nodePorts[0]: must be of type object, not integer"}},
+		"egress":                  {head + "  egress: {cidrs: [203.0.113.0/24, '2001:db8::/32'], ports: [{port: 443}, {protocol: UDP, port: 8000, endPort: 8999}]}\n", nil},
+		"egress to nothing":       {head + "  egress:\n    ports: [{port: 443}]\n", []string{"5: spec.egress.cidrs is required"}},
 		"egress to no range": {head + "  egress:\n    cidrs:\n    - 203.0.113.0\n", []string{
 			"6: spec.egress.cidrs: every entry of cidrs must be a CIDR, such as 203.0.113.0/24 or 2001:db8::/32"}},
 		"egress to a name": {head + "  egress:\n    cidrs: [example.com]\n", []string{

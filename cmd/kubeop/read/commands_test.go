@@ -277,8 +277,10 @@ func TestDescribeShowsWhatHoldsInAProject(t *testing.T) {
 			applied("standard", v1alpha1.PolicyRules{Images: &v1alpha1.ImageRules{Action: v1alpha1.DenyAction, Allow: []string{"ghcr.io"}}}),
 			applied("tenant.yaml", v1alpha1.PolicyRules{Hostnames: &v1alpha1.HostnameRules{Action: v1alpha1.DenyAction, Suffixes: []string{"example.com"}}}),
 		},
-		Warn:      []v1alpha1.AppliedPolicy{applied("new", v1alpha1.PolicyRules{Kinds: &v1alpha1.KindRules{Action: v1alpha1.WarnAction, Deny: []string{"Secret"}}})},
-		Audit:     []v1alpha1.AppliedPolicy{applied("standard", v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{Action: v1alpha1.AuditAction, Types: []string{"ClusterIP"}}})},
+		Warn: []v1alpha1.AppliedPolicy{applied("new", v1alpha1.PolicyRules{Kinds: &v1alpha1.KindRules{Action: v1alpha1.WarnAction, Deny: []string{"Secret"}}})},
+		Audit: []v1alpha1.AppliedPolicy{applied("standard", v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{
+			Action: v1alpha1.AuditAction, Types: []string{"ClusterIP"}, ExternalNames: []string{"db.example"}, ExternalIPs: []string{"192.0.2.0/28"}, NodePorts: []v1alpha1.NodePortRange{{Port: 30000, EndPort: 30009}, {Port: 30020}},
+		}})},
 		Hostnames: &v1alpha1.ClaimedHostnames{Names: []string{"shop.example.com", "www.example.com"}},
 		Network: &v1alpha1.AllowedNetwork{Policies: v1alpha1.OwnNetworkPolicies, From: []map[string]string{{"use": "monitoring"}}, To: []v1alpha1.AllowedPeers{
 			{Namespaces: []map[string]string{{"kubernetes.io/metadata.name": "kube-system"}}, Ports: []v1alpha1.AllowedPorts{{Protocol: "UDP", Port: 53, EndPort: 53}}},
@@ -290,7 +292,7 @@ func TestDescribeShowsWhatHoldsInAProject(t *testing.T) {
 	out, _, err := show(t, s, Describe, "project", "acme/live")
 	wantShown(t, out, err, "Project acme/live", "Created 60m ago", "Namespace kubeop-acme-live", "Steps", "Host names", "shop.example.com", "www.example.com",
 		"Pod Security", "level restricted version v1.34 by standard, tenant.yaml", "What NetworkPolicies of apps may open", "from pods of namespaces with use=monitoring", "to pods of namespaces with kubernetes.io/metadata.name=kube-system at UDP 53",
-		"to 0.0.0.0/0 except 10.0.0.0/8 at TCP 8000-8999", "Rules of policy new", "kinds Warn deny Secret", "Rules of policy standard", "images Deny allow ghcr.io", "services Audit types ClusterIP",
+		"to 0.0.0.0/0 except 10.0.0.0/8 at TCP 8000-8999", "Rules of policy new", "kinds Warn deny Secret", "Rules of policy standard", "images Deny allow ghcr.io", "services Audit types ClusterIP external names db.example external IPs 192.0.2.0/28 node ports 30000-30009, 30020",
 		"Rules of the tenant's tenant.yaml", "hostnames Deny in example.com")
 	for code, want := range map[int]string{http.StatusNotFound: "", http.StatusForbidden: "Rules Your role does not show them.", http.StatusInternalServerError: "reading the rules that hold in namespace kubeop-acme-live"} {
 		s.Intercept = func(w http.ResponseWriter, r *http.Request) bool {

@@ -129,7 +129,8 @@ func describeRules(page *output.Page, rules *v1alpha1.PolicyRules) {
 		describeRule(page, "images", of.Action, "allow", of.Allow, "deny", of.Deny, "", when(of.RequireDigest, "only by digest"), "pull policies", of.PullPolicies, "signed", signaturesOf(of.Verify))
 	}
 	if of := rules.Services; of != nil {
-		describeRule(page, "services", of.Action, "types", of.Types, "load balancers", of.LoadBalancerClasses, "open to", of.LoadBalancerSourceRanges)
+		describeRule(page, "services", of.Action, "types", of.Types, "load balancers", of.LoadBalancerClasses, "open to", of.LoadBalancerSourceRanges, "external names", of.ExternalNames,
+			"external IPs", of.ExternalIPs, "node ports", guardrails.PortRanges(of.NodePorts))
 	}
 	if of := rules.Hostnames; of != nil {
 		describeRule(page, "hostnames", of.Action, "in", of.Suffixes, "", when(of.Wildcards, "also with wildcards"))

@@ -179,6 +179,7 @@ var guards = slices.Concat(ofVolumes(), ofNarrow, []guard{
 	{name: "the deployer's account", control: "pod", field: "/serviceAccountName", value: "kubeop-deployer", policy: "kubeop-platform-identity", words: "would run as service account kubeop-deployer", skip: noKinds + noUpdate},
 
 	{name: "a port of the nodes", control: "Service", field: "/spec/type", value: "NodePort", policy: services, words: "is of type NodePort"},
+	{name: "a chosen port of the nodes", control: "LoadBalancer", field: "/spec/ports/0/nodePort", value: "30500", policy: services, words: "has the node port 30500"},
 	{name: "an external name", control: "Service", field: "/spec/externalName", value: "x.example", policy: "kubeop-external-service", words: "is of type ExternalName"},
 	{name: "an external IP", control: "Service", field: "/spec/externalIPs", value: "[10.0.0.1]", policy: "kubeop-external-service", words: "has spec.externalIPs"},
 	{name: "a class of balancers", control: "LoadBalancer", field: "/spec/loadBalancerClass", value: "public.example.com/lb", policy: services, words: "has loadBalancerClass public.example.com/lb", skip: noUpdate},

@@ -50,7 +50,7 @@ kind: Policy
 metadata: {name: strict}
 spec:
   images: {allow: [registry.example.com/mallet], deny: [registry.example.com/mallet/old], requireDigest: true, pullPolicies: [Always], verify: [{images: [registry.example.com/mallet/signed, %s], keys: [%q]}]}
-  services: {types: [ClusterIP, LoadBalancer], loadBalancerClasses: [internal.example.com/lb], loadBalancerSourceRanges: [198.51.100.0/24]}
+  services: {types: [ClusterIP, LoadBalancer], loadBalancerClasses: [internal.example.com/lb], loadBalancerSourceRanges: [198.51.100.0/24], nodePorts: [{port: 30010}]}
   hostnames: {suffixes: [mallet.example, mine.example]}
   classes: {storage: [fast], volumeAttributes: [silver], ingress: [public], gateway: [shared], runtime: [gvisor]}
   nodes: {selector: {pool: tenants}, tolerations: [{key: pool, value: tenants}]}

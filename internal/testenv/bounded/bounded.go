@@ -23,12 +23,14 @@ type Case struct {
 	Unserved, Dropped bool
 }
 
-// Tenant is what the Tenant allows in all cases.
+// Tenant is what the Tenant allows in all cases, and what its policies list of external names and addresses.
 type Tenant struct {
 	Taints             []string `json:"taints"`
 	IngressAnnotations []string `json:"ingressAnnotations"`
 	CSIDrivers         []string `json:"csiDrivers"`
 	PriorityClasses    []string `json:"priorityClasses"`
+	ExternalNames      []string `json:"externalNames"`
+	ExternalIPs        []string `json:"externalIPs"`
 
 	MaxTerminationGracePeriod metav1.Duration `json:"maxTerminationGracePeriod"`
 }

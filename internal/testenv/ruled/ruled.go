@@ -124,7 +124,9 @@ func caseOf(t testing.TB, fields map[string]any) Case {
 func (w *written) object() *unstructured.Unstructured {
 	switch {
 	case w.Service != nil:
-		w.Service["ports"] = []any{map[string]any{"port": int64(80)}}
+		if w.Service["ports"] == nil {
+			w.Service["ports"] = []any{map[string]any{"port": int64(80)}}
+		}
 		return object("v1", "Service", nil, w.Service)
 	case w.Host != nil, w.Ingress != nil, w.IngressAnnotation != "":
 		return w.ingress()
