@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +29,12 @@ func levelOf(o client.Object) any {
 // levelled waits until the namespace of the project has a level in all three modes.
 func (n *team) levelled(level, version string) {
 	n.t.Helper()
-	want := map[string]string{"enforce": level, "enforce-version": version, "warn": level, "warn-version": version, "audit": level, "audit-version": version}
+	n.inModes(map[string]string{"enforce": level, "enforce-version": version, "warn": level, "warn-version": version, "audit": level, "audit-version": version})
+}
+
+// inModes waits until the namespace of the project has these labels of Pod Security.
+func (n *team) inModes(want map[string]string) {
+	n.t.Helper()
 	n.eventually(func() error {
 		namespace := &corev1.Namespace{}
 		if err := n.admin.Get(n.t.Context(), client.ObjectKey{Name: n.namespace()}, namespace); err != nil {
@@ -113,6 +119,45 @@ func TestPoliciesRaiseTheLevelOfPodSecurity(t *testing.T) {
 	n.tenanted(func(s *v1alpha1.TenantSpec) { s.Policies = nil })
 	n.levelled("baseline", "latest")
 	n.ready(folder, n.app("shop", "chart"))
+}
+
+// TestPoliciesThatOnlyWarnOfALevelRefuseNothing: apps are delivered, and PolicyWarning says what the level would refuse; the API server warns who creates a pod, and refuses it to nobody.
+func TestPoliciesThatOnlyWarnOfALevelRefuseNothing(t *testing.T) {
+	n := teamOf(t, "warnlevelled")
+	n.tenanted(func(s *v1alpha1.TenantSpec) { s.PodSecurity = "baseline" })
+	n.push(usualApps("  podSecurity: {fill: Disabled}\n"))
+	folder := n.app("shop", "folder")
+	n.ready(folder)
+	n.under(setting("try", func(s *v1alpha1.PolicySpec) {
+		s.PodSecurity = &v1alpha1.PodSecurityRules{Action: v1alpha1.WarnAction, Level: "restricted", Version: "v1.34"}
+	}))
+	n.inModes(map[string]string{"enforce": "baseline", "enforce-version": "latest", "warn": "restricted", "warn-version": "v1.34", "audit": "restricted", "audit-version": "v1.34"})
+	n.guardOf("PodSecurity", "Enforced level baseline, version latest, by spec.podSecurity of tenant.yaml; level restricted, version v1.34, is only warned about, by spec.podSecurity of policies/warnlevelled-try.yaml")
+	n.states(folder, v1alpha1.PolicyWarningCondition, metav1.ConditionTrue, "breaks rule runAsNonRoot of the Pod Security level restricted", "see spec.podSecurity of policies/warnlevelled-try.yaml in the platform repository")
+	n.ready(folder)
+	by, warned := heard(t, env.Config, "")
+	n.eventually(func() error {
+		texts, err := warned.of(func() error {
+			return by.Create(t.Context(), n.object(n.namespace(), placed("Pod", "securityContext: {runAsUser: 0}")), client.DryRunAll)
+		})
+		if text := strings.Join(texts, " "); err != nil || !strings.Contains(text, `would violate PodSecurity "restricted:v1.34"`) || !strings.Contains(text, "runAsUser=0") {
+			return errors.Join(fmt.Errorf("the API server warns with %q", text), err)
+		}
+		return nil
+	})
+	n.resets("try", func(s *v1alpha1.PolicySpec) {
+		s.PodSecurity = &v1alpha1.PodSecurityRules{Action: v1alpha1.AuditAction, Level: "restricted"}
+	})
+	n.inModes(map[string]string{"enforce": "baseline", "enforce-version": "latest", "warn": "baseline", "warn-version": "latest", "audit": "restricted", "audit-version": "latest"})
+	n.eventually(func() error {
+		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(folder), folder); err != nil {
+			return err
+		}
+		if c := conditions.Get(folder, v1alpha1.PolicyWarningCondition); c != nil {
+			return fmt.Errorf("still warned: %s", c.Message)
+		}
+		return nil
+	})
 }
 
 // levelIn returns the level of a namespace if it is the team's.

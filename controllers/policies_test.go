@@ -51,7 +51,8 @@ func (n *team) guarded(want v1alpha1.GuardrailsSpec) {
 			}
 		}
 		got.Spec.Hostnames, got.Spec.PodSecurity, got.Spec.Network = want.Hostnames, want.PodSecurity, want.Network // These are of the Tenant and the Project, too.
-		got.Spec.Added = want.Added                                                                                 // No rule.
+		got.Spec.PodSecurityNotices = want.PodSecurityNotices
+		got.Spec.Added = want.Added // No rule.
 		got.Spec.Signed, got.Spec.Limits = want.Signed, want.Limits
 		if !equality.Semantic.DeepEqual(got.Spec, want) {
 			return fmt.Errorf("the guardrails are %+v, want %+v", got.Spec, want)

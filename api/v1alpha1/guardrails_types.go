@@ -37,6 +37,10 @@ type GuardrailsSpec struct {
 	// PodSecurity is the Pod Security level that the namespace enforces. Without it no policy requires one, and that of the Tenant holds.
 	// +structType=atomic
 	PodSecurity *AppliedPodSecurity `json:"podSecurity,omitempty"`
+	// PodSecurityNotices are the Pod Security levels of policies that only warn, in an entry with the action Warn, and of those that only record, in one with Audit.
+	// +kubebuilder:validation:MaxItems=2
+	// +listType=atomic
+	PodSecurityNotices []AppliedPodSecurity `json:"podSecurityNotices,omitempty"`
 	// Limits are those of policies for containers and claims, and what the Project says about defaults. kubeop refuses an app that breaks them; the LimitRange of the
 	// namespace has them for everybody else. Without them no policy limits containers and claims.
 	// +kubebuilder:validation:MaxItems=17
@@ -56,7 +60,7 @@ type GuardrailsSpec struct {
 	Signed []SignedImages `json:"signed,omitempty"`
 }
 
-// AppliedPodSecurity is the strictest Pod Security level of a tenant and its policies.
+// AppliedPodSecurity is the strictest Pod Security level of a tenant and its policies, or of those policies that only warn or record.
 type AppliedPodSecurity struct {
 	PodSecurityRules `json:",inline"`
 

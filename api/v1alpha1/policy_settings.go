@@ -6,7 +6,7 @@ import (
 )
 
 // PolicySpec says what the apps and people of tenants may have in the namespaces of their projects: rules, which objects have to satisfy, and
-// settings, which have no action because kubeop writes them into what the API server enforces anyway.
+// settings, which kubeop writes into what the API server enforces anyway. Of these only PodSecurity has an action: the others can only refuse.
 type PolicySpec struct {
 	// Default: tenants whose spec.policies is empty are under this policy. Several policies can be default. Default false.
 	Default bool `json:"default,omitempty"`
@@ -27,6 +27,9 @@ type PolicySpec struct {
 // holds, with the newest version that one of the policies names, so that a pod satisfies each of them. If the Tenant's level is stricter than those of all
 // policies, the version is latest.
 type PodSecurityRules struct {
+	// Action for pods that break the level: Deny, Warn or Audit. A level that is only warned about or recorded changes nothing of the level that the namespace enforces. Default Deny.
+	// +kubebuilder:default=Deny
+	Action PolicyAction `json:"action,omitempty"`
 	// Level is restricted or baseline. No policy allows more than a Tenant can.
 	// +kubebuilder:validation:Enum=restricted;baseline
 	Level string `json:"level"`

@@ -1190,6 +1190,13 @@ func (in *GuardrailsSpec) DeepCopyInto(out *GuardrailsSpec) {
 		*out = new(AppliedPodSecurity)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.PodSecurityNotices != nil {
+		in, out := &in.PodSecurityNotices, &out.PodSecurityNotices
+		*out = make([]AppliedPodSecurity, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Limits != nil {
 		in, out := &in.Limits, &out.Limits
 		*out = make([]AppliedLimits, len(*in))

@@ -169,11 +169,11 @@ func (a *admitter) own(s *scope, objects []*unstructured.Unstructured) (made sta
 	}
 	guardrails.Default(objects, s.Guardrails)
 	guardrails.Mark(objects, s.Guardrails)
-	made.broken = policy.Judge(objects, s.Guardrails, a.sources.Unsigned(s.App), s.Usual)
+	judge := podsecurity.Judge{Level: s.PodSecurity, Version: a.podSecurity, Tenant: s.Owner.Tenant}.Under(s.Guardrails)
+	made.broken = append(policy.Judge(objects, s.Guardrails, a.sources.Unsigned(s.App), s.Usual), judge.Notices(objects, s.Guardrails, s.App.Spec.PodSecurity.Fill)...)
 	err = policy.Join(err, policy.Refusal(made.broken))
 	made.filled = podsecurity.Fill(objects, s.Fill)
 	// One refusal lists all faults, so that one push can correct them.
-	judge := podsecurity.Judge{Level: s.PodSecurity, Version: a.podSecurity, Tenant: s.Owner.Tenant}.Under(s.Guardrails)
 	if err := policy.Join(err, judge.Check(objects)); err != nil && a.tenants.Hosts.Judges(s.Owner.Tenant) {
 		return made, err
 	}

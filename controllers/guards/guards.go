@@ -105,7 +105,7 @@ func (c Cluster) Of(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) ([]v1al
 	}
 	all = append(all, written(tenant, policies)...)
 	return append(all, c.defaults(&spec), c.added(&spec),
-		v1alpha1.GuardStatus{Name: PodSecurity, State: v1alpha1.GuardEnforced, Reason: c.podSecurity(guardrails.PodSecurity(tenant, &spec))},
+		v1alpha1.GuardStatus{Name: PodSecurity, State: v1alpha1.GuardEnforced, Reason: c.podSecurity(guardrails.PodSecurity(tenant, &spec), spec.PodSecurityNotices)},
 		v1alpha1.GuardStatus{Name: Network, State: v1alpha1.GuardRenderedOnly, Reason: "NetworkPolicies are written; kubeop cannot see whether the network plugin of the cluster enforces them"},
 		c.tier(), fair), nil
 }
@@ -178,11 +178,18 @@ func (c Cluster) added(spec *v1alpha1.GuardrailsSpec) v1alpha1.GuardStatus {
 	return v1alpha1.GuardStatus{Name: Added, State: v1alpha1.GuardRenderedOnly, Reason: reason}
 }
 
-// podSecurity says which level of Pod Security holds, in which version, and which files say so.
-func (c Cluster) podSecurity(held v1alpha1.AppliedPodSecurity) string {
+// podSecurity says which level of Pod Security holds, in which version, and which files say so, and which levels are only warned about or recorded.
+func (c Cluster) podSecurity(held v1alpha1.AppliedPodSecurity, notices []v1alpha1.AppliedPodSecurity) string {
 	text := fmt.Sprintf("level %s, version %s, by spec.podSecurity of %s", held.Level, held.Version, filesOf(held.Policies))
 	if pinned, err := api.ParseVersion(held.Version); err == nil && !pinned.Latest() && c.Version.Older(pinned) {
 		text += fmt.Sprintf("; the API server is %s and has no newer checks: an administrator of the cluster names at most that version in Git", c.Version)
+	}
+	for _, of := range notices {
+		what := "only warned about"
+		if of.Action == v1alpha1.AuditAction {
+			what = "only recorded"
+		}
+		text += fmt.Sprintf("; level %s, version %s, is %s, by spec.podSecurity of %s", of.Level, of.Version, what, filesOf(of.Policies))
 	}
 	return text
 }

@@ -304,6 +304,15 @@ func TestAFrozenTenantFreezesItsProjects(t *testing.T) {
 	if ns := namespaceOf(""); !versioned.get(ns) || ns.Labels["pod-security.kubernetes.io/enforce-version"] != "v1.30" {
 		t.Errorf("with a version of a policy, the labels of the namespace are %v", ns.Labels)
 	}
+	warned := newFixture(t)
+	ruled = warned.with(shop(), acme(func(a *v1alpha1.Tenant) { a.Spec.PodSecurity = "baseline" }))
+	ruled.rules.spec.PodSecurityNotices = []v1alpha1.AppliedPodSecurity{{PodSecurityRules: v1alpha1.PodSecurityRules{Action: v1alpha1.AuditAction, Level: "restricted", Version: "v1.30"}}}
+	if err := warned.makeNamespace(t.Context(), ruled); err != nil {
+		t.Fatal(err)
+	}
+	if ns := namespaceOf(""); !warned.get(ns) || ns.Labels["pod-security.kubernetes.io/enforce"] != "baseline" || ns.Labels["pod-security.kubernetes.io/warn"] != "baseline" || ns.Labels["pod-security.kubernetes.io/audit"] != "restricted" || ns.Labels["pod-security.kubernetes.io/audit-version"] != "v1.30" {
+		t.Errorf("with a level that is only recorded, the labels of the namespace are %v", ns.Labels)
+	}
 	halted := newFixture(t)
 	if err := halted.makeNamespace(t.Context(), halted.with(shop(), acme(stopped))); err != nil {
 		t.Fatal(err)

@@ -26,8 +26,9 @@ func (r *Reconciler) home(s *scope, owner namespace.Owner) home.Home {
 func (r *Reconciler) makeNamespace(ctx context.Context, s *scope) error {
 	held := guardrails.PodSecurity(s.tenant, &s.rules.spec)
 	limits := namespace.LimitsOf(s.tenant, guardrails.ExternalNames(&s.rules.spec), guardrails.ExternalIPs(&s.rules.spec))
+	warned, recorded := guardrails.NoticedPodSecurity(held.PodSecurityRules, &s.rules.spec)
 	terms := namespace.Terms{
-		PodSecurity: held.Level, PodSecurityVersion: held.Version, Limits: limits, Guardrails: true, Frozen: s.tenant.Spec.Frozen,
+		PodSecurity: held.Level, PodSecurityVersion: held.Version, Warned: warned, Recorded: recorded, Limits: limits, Guardrails: true, Frozen: s.tenant.Spec.Frozen,
 		Stopped: s.tenant.Spec.Stopped,
 	}
 	return r.home(s, s.ownedBy(s.tenant)).Make(ctx, s.made, terms)

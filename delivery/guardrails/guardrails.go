@@ -57,7 +57,7 @@ const TenantFile = "tenant.yaml"
 // Pod Security level, the labels and annotations that objects get, and the limits of containers and claims, without the defaults of the project.
 func For(tenant *v1alpha1.Tenant, policies []v1alpha1.Policy) v1alpha1.GuardrailsSpec {
 	spec := Of(policies)
-	spec.PodSecurity = podSecurityOf(tenant, policies)
+	spec.PodSecurity, spec.PodSecurityNotices = podSecurityOf(tenant, policies), podSecurityNotices(policies)
 	spec.Added, _ = Added(policies)
 	spec.Limits = limitsOf(policies)
 	if domains := tenant.Spec.Domains; len(domains) > 0 {
@@ -172,6 +172,8 @@ const (
 	Sources   = "Sources"
 	// Limits are settings, whose action is Deny.
 	Limits = "Limits"
+	// PodSecurityRule is about the Pod Security level. Package podsecurity judges by it.
+	PodSecurityRule = "PodSecurity"
 	// NetworkPolicies is about what NetworkPolicies of apps open. No policy states it.
 	NetworkPolicies = "NetworkPolicies"
 )

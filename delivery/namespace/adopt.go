@@ -17,7 +17,7 @@ func Adopted(name string, owner Owner, podSecurity string) *core.NamespaceApplyC
 	labels := maps.Clone(owner.Labels)
 	labels[v1alpha1.AdoptedLabel] = "true"
 	if podSecurity != "" {
-		maps.Copy(labels, podSecurityLabels(podSecurity, ""))
+		maps.Copy(labels, podSecurityLabels(Terms{PodSecurity: podSecurity}))
 	}
 	return core.Namespace(name).WithLabels(labels)
 }

@@ -13,6 +13,8 @@ import (
 type Terms struct {
 	// PodSecurity is the Pod Security level, and PodSecurityVersion that of its checks. Default: that of the cluster.
 	PodSecurity, PodSecurityVersion string
+	// Warned and Recorded are the levels of which Pod Security only warns, and which it only records. Default: the level.
+	Warned, Recorded v1alpha1.PodSecurityRules
 	// Limits are annotations for the chart's admission policies, as LimitsOf returns them.
 	Limits map[string]string
 	// Guardrails: the admission policies enforce the Guardrails in the namespace.

@@ -34,11 +34,14 @@ var (
 
 // podSecurityLabels enforce a Pod Security level in a namespace (KEP-2579). Without a version it is the cluster's own, so a new release of
 // Kubernetes enforces its stricter checks at once.
-func podSecurityLabels(level, version string) map[string]string {
+func podSecurityLabels(terms Terms) map[string]string {
 	labels := map[string]string{}
-	for _, mode := range []string{"enforce", "warn", "audit"} {
-		labels["pod-security.kubernetes.io/"+mode] = level
-		labels["pod-security.kubernetes.io/"+mode+"-version"] = cmp.Or(version, "latest")
+	for mode, of := range map[string]v1alpha1.PodSecurityRules{"enforce": {}, "warn": terms.Warned, "audit": terms.Recorded} {
+		if of.Level == "" {
+			of = v1alpha1.PodSecurityRules{Level: terms.PodSecurity, Version: terms.PodSecurityVersion}
+		}
+		labels["pod-security.kubernetes.io/"+mode] = of.Level
+		labels["pod-security.kubernetes.io/"+mode+"-version"] = cmp.Or(of.Version, "latest")
 	}
 	return labels
 }
@@ -59,7 +62,7 @@ func Object(name string, owner Owner, terms Terms) *core.NamespaceApplyConfigura
 	if owner.Identity != "" {
 		marks[v1alpha1.TenantIdentityAnnotation] = owner.Identity
 	}
-	object := core.Namespace(name).WithLabels(owner.Labels).WithLabels(podSecurityLabels(terms.PodSecurity, terms.PodSecurityVersion)).
+	object := core.Namespace(name).WithLabels(owner.Labels).WithLabels(podSecurityLabels(terms)).
 		WithAnnotations(marks).WithAnnotations(terms.Limits)
 	if terms.Guardrails {
 		object.WithLabels(map[string]string{v1alpha1.GuardrailsLabel: v1alpha1.GuardrailsEnforced})

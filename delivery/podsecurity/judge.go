@@ -22,7 +22,7 @@ import (
 const Default = string(api.LevelRestricted)
 
 // Rule is the Rule of a policy.Violation that Judge finds.
-const Rule = "PodSecurity"
+const Rule = guardrails.PodSecurityRule
 
 // Judge predicts what the API server's Pod Security admission says about pods.
 type Judge struct {
@@ -32,6 +32,8 @@ type Judge struct {
 	Version api.Version
 	// Tenant is the tenant whose level an administrator may change. Projects of v1alpha1.PlatformTenant have their own levels.
 	Tenant string
+	// newest is the version of the API server, if that of the level is an older one.
+	newest api.Version
 	// requiredBy are the policies that require the level, guardrails.TenantFile for the Tenant. Default: the Tenant.
 	requiredBy []string
 }
@@ -41,11 +43,16 @@ func (j Judge) Under(rules *v1alpha1.GuardrailsSpec) Judge {
 	if rules == nil || rules.PodSecurity == nil || rules.PodSecurity.Level != j.Level {
 		return j
 	}
-	j.requiredBy = rules.PodSecurity.Policies
-	if pinned, err := api.ParseVersion(rules.PodSecurity.Version); err == nil && pinned.Older(j.Version) {
-		j.Version = pinned
-	}
+	j.requiredBy, j.newest, j.Version = rules.PodSecurity.Policies, j.Version, j.version(rules.PodSecurity.Version)
 	return j
+}
+
+// version returns the version of the checks of a level that is pinned to one: the API server knows none that are newer than itself.
+func (j Judge) version(pinned string) api.Version {
+	if version, err := api.ParseVersion(pinned); err == nil && version.Older(j.Version) {
+		return version
+	}
+	return j.Version
 }
 
 // VersionOf returns the version of the checks that an API server enforces; the latest if its version cannot be read.

@@ -71,6 +71,8 @@ func TestAPolicyIsCheckedLikeTheAPIServerDoes(t *testing.T) {
 		"a quota below zero":                   {head + "  quota:\n    max:\n      pods: -1\n", []string{"7: spec.quota.max[pods]: -1 is negative; it must be 0 or more"}},
 		"a default above the maximum":          {head + "  quota:\n    max: {requests.cpu: 4}\n    default:\n      requests.cpu: 8\n", []string{"8: spec.quota.default[requests.cpu]: 8 is above 4 in max; it must be at most that"}},
 		"a quota of no quantity":               {head + "  quota:\n    max: {pods: many}\n", []string{"6: spec.quota.max.pods: must be a quantity such as 100m or 256Mi"}},
+		"an action of Pod Security":            {head + "  podSecurity: {action: Warn, level: restricted}\n", nil},
+		"no action of Pod Security":            {head + "  podSecurity: {action: Refuse, level: restricted}\n", []string{`5: spec.podSecurity.action: "Refuse" is not one of Deny, Warn, Audit`}},
 		"an action of egress":                  {head + "  egress: {action: Warn, cidrs: [0.0.0.0/0]}\n", []string{"5: unknown field spec.egress.action"}},
 		"tolerations":                          {head + "  nodes: {tolerations: [{key: example.org/pool, value: tenants}, {key: gpu, operator: Exists, effect: NoExecute}, {key: lone, operator: Equal}]}\n", nil},
 		"default classes":                      {head + "  classes: {runtime: [gvisor], defaults: {runtime: gvisor, ingress: public}}\n", nil},

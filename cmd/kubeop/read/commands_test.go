@@ -173,7 +173,7 @@ func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
 	policy.Spec.Limits = &v1alpha1.LimitRules{
 		Max: cpu("4"), Min: cpu("10m"), Default: cpu("1"), DefaultRequest: cpu("100m"), Ratio: cpu("3"), Claims: &v1alpha1.ClaimSizes{Max: &most, Min: &least},
 	}
-	policy.Spec.PodSecurity = &v1alpha1.PodSecurityRules{Level: "restricted", Version: "v1.34"}
+	policy.Spec.PodSecurity = &v1alpha1.PodSecurityRules{Action: v1alpha1.WarnAction, Level: "restricted", Version: "v1.34"}
 	tenant := func(name string, policies ...string) *v1alpha1.Tenant {
 		return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: before(60)}, Spec: v1alpha1.TenantSpec{Policies: policies}}
 	}
@@ -185,7 +185,7 @@ func TestDescribeShowsTheRulesOfAPolicyAndItsTenants(t *testing.T) {
 		"metadata Deny required labels team forbidden labels a forbidden annotations b",
 		"sources Deny Git git.example.com no Git evil.org Helm charts.example.com no Helm old.example.com OCI ghcr.io/acme no OCI ghcr.io/acme/old", "added metadata labels cost=1, team=acme annotations note=x", "egress to 203.0.113.0/24 ports 443/TCP, 8000-8999/UDP",
 		"quota at most pods=50, requests.cpu=1500m default pods=20",
-		"limits at most cpu=4 at least cpu=10m default cpu=1 default request cpu=100m ratio cpu=3 claims at most 10Gi claims at least 1Gi", "podSecurity level restricted version v1.34", "Tenants that are under it", "acme", "beta")
+		"limits at most cpu=4 at least cpu=10m default cpu=1 default request cpu=100m ratio cpu=3 claims at most 10Gi claims at least 1Gi", "podSecurity Warn level restricted version v1.34", "Tenants that are under it", "acme", "beta")
 	if strings.Contains(out, "rival") {
 		t.Errorf("a tenant under another policy is shown:\n%s", out)
 	}
@@ -286,12 +286,13 @@ func TestDescribeShowsWhatHoldsInAProject(t *testing.T) {
 			{Namespaces: []map[string]string{{"kubernetes.io/metadata.name": "kube-system"}}, Ports: []v1alpha1.AllowedPorts{{Protocol: "UDP", Port: 53, EndPort: 53}}},
 			{Ranges: []v1alpha1.AllowedRange{{CIDR: "0.0.0.0/0", Except: []string{"10.0.0.0/8"}}}, Ports: []v1alpha1.AllowedPorts{{Protocol: "TCP", Port: 8000, EndPort: 8999}}},
 		}},
-		PodSecurity: &v1alpha1.AppliedPodSecurity{PodSecurityRules: v1alpha1.PodSecurityRules{Level: "restricted", Version: "v1.34"}, Policies: []string{"standard", "tenant.yaml"}},
+		PodSecurity:        &v1alpha1.AppliedPodSecurity{PodSecurityRules: v1alpha1.PodSecurityRules{Level: "restricted", Version: "v1.34"}, Policies: []string{"standard", "tenant.yaml"}},
+		PodSecurityNotices: []v1alpha1.AppliedPodSecurity{{PodSecurityRules: v1alpha1.PodSecurityRules{Action: v1alpha1.WarnAction, Level: "restricted", Version: "latest"}, Policies: []string{"new"}}},
 	}}
 	s := memory.Serve(t, project, rules)
 	out, _, err := show(t, s, Describe, "project", "acme/live")
 	wantShown(t, out, err, "Project acme/live", "Created 60m ago", "Namespace kubeop-acme-live", "Steps", "Host names", "shop.example.com", "www.example.com",
-		"Pod Security", "level restricted version v1.34 by standard, tenant.yaml", "What NetworkPolicies of apps may open", "from pods of namespaces with use=monitoring", "to pods of namespaces with kubernetes.io/metadata.name=kube-system at UDP 53",
+		"Pod Security", "level restricted version v1.34 by standard, tenant.yaml", "Pod Security, Warn only", "level restricted version latest by new", "What NetworkPolicies of apps may open", "from pods of namespaces with use=monitoring", "to pods of namespaces with kubernetes.io/metadata.name=kube-system at UDP 53",
 		"to 0.0.0.0/0 except 10.0.0.0/8 at TCP 8000-8999", "Rules of policy new", "kinds Warn deny Secret", "Rules of policy standard", "images Deny allow ghcr.io", "services Audit types ClusterIP external names db.example external IPs 192.0.2.0/28 node ports 30000-30009, 30020",
 		"Rules of the tenant's tenant.yaml", "hostnames Deny in example.com")
 	for code, want := range map[int]string{http.StatusNotFound: "", http.StatusForbidden: "Rules Your role does not show them.", http.StatusInternalServerError: "reading the rules that hold in namespace kubeop-acme-live"} {

@@ -43,7 +43,7 @@ func describePolicy(ctx context.Context, page *output.Page, reader client.Client
 			"ratio", amountsOf(of.Ratio), "claims at most", size(claims.Max), "claims at least", size(claims.Min))
 	}
 	if of := policy.Spec.PodSecurity; of != nil {
-		describeRule(page, "podSecurity", "", "level", []string{of.Level}, "version", []string{cmp.Or(of.Version, "latest")})
+		describeRule(page, "podSecurity", of.Action, "level", []string{of.Level}, "version", []string{cmp.Or(of.Version, "latest")})
 	}
 	tenants := &v1alpha1.TenantList{}
 	err := reader.List(ctx, tenants)
@@ -94,6 +94,10 @@ func describeGuardrails(ctx context.Context, page *output.Page, reader client.Cl
 	if held := live.Spec.PodSecurity; held != nil {
 		page.Title("Pod Security")
 		describeRule(page, "level "+held.Level, "", "version", []string{held.Version}, "by", held.Policies)
+	}
+	for _, of := range live.Spec.PodSecurityNotices {
+		page.Title("Pod Security, %s only", of.Action)
+		describeRule(page, "level "+of.Level, "", "version", []string{of.Version}, "by", of.Policies)
 	}
 	if guardrails.OwnNetworkPolicies(&live.Spec) {
 		page.Title("What NetworkPolicies of apps may open")

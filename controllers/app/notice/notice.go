@@ -3,6 +3,7 @@ package notice
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -54,7 +55,7 @@ func Warning(rules *v1alpha1.GuardrailsSpec, broken *[]policy.Notice) step.Note 
 	note := step.Note{Condition: v1alpha1.PolicyWarningCondition}
 	switch {
 	case broken != nil:
-	case rules == nil || len(rules.Warn) > 0:
+	case rules == nil || len(rules.Warn) > 0 || slices.ContainsFunc(rules.PodSecurityNotices, warns):
 		return step.Stays(note.Condition)
 	default:
 		return note
@@ -71,6 +72,8 @@ func Warning(rules *v1alpha1.GuardrailsSpec, broken *[]policy.Notice) step.Note 
 	}
 	return note
 }
+
+func warns(level v1alpha1.AppliedPodSecurity) bool { return level.Action == v1alpha1.WarnAction }
 
 // Denied returns the rules that refuse objects as text, for comparison with the last ones; "" for none.
 func Denied(rules *v1alpha1.GuardrailsSpec) string {

@@ -33,13 +33,17 @@ func TestOnlyWarningsAreShown(t *testing.T) {
 	}
 }
 
+func levelled(action v1alpha1.PolicyAction) *v1alpha1.GuardrailsSpec {
+	return &v1alpha1.GuardrailsSpec{PodSecurityNotices: []v1alpha1.AppliedPodSecurity{{PodSecurityRules: v1alpha1.PodSecurityRules{Action: action, Level: "restricted"}}}}
+}
+
 // TestAWarningStaysWhileNothingIsKnown: after a restart, nobody has rendered the chart of a Helm App. It goes with the last rule that warns.
 func TestAWarningStaysWhileNothingIsKnown(t *testing.T) {
 	warns := &v1alpha1.GuardrailsSpec{Warn: []v1alpha1.AppliedPolicy{{Policy: "p"}}}
 	for name, c := range map[string]struct {
 		rules *v1alpha1.GuardrailsSpec
 		stays bool
-	}{"the rules are unknown": {nil, true}, "a rule warns": {warns, true}, "no rule warns": {&v1alpha1.GuardrailsSpec{}, false}} {
+	}{"the rules are unknown": {nil, true}, "a rule warns": {warns, true}, "a level warns": {levelled(v1alpha1.WarnAction), true}, "a level is recorded": {levelled(v1alpha1.AuditAction), false}, "no rule warns": {&v1alpha1.GuardrailsSpec{}, false}} {
 		note := Warning(c.rules, nil)
 		if note.Status != "" || note.Stays != c.stays {
 			t.Errorf("%s: %+v", name, note)
