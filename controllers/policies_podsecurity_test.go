@@ -135,7 +135,7 @@ func TestPoliciesThatOnlyWarnOfALevelRefuseNothing(t *testing.T) {
 	n.guardOf("PodSecurity", "Enforced level baseline, version latest, by spec.podSecurity of tenant.yaml; level restricted, version v1.34, is only warned about, by spec.podSecurity of policies/warnlevelled-try.yaml")
 	n.states(folder, v1alpha1.PolicyWarningCondition, metav1.ConditionTrue, "breaks rule runAsNonRoot of the Pod Security level restricted", "see spec.podSecurity of policies/warnlevelled-try.yaml in the platform repository")
 	n.ready(folder)
-	by, warned := heard(t, env.Config, "")
+	by, warned := clientWithWarnings(t, env.Config, "")
 	n.eventually(func() error {
 		texts, err := warned.of(func() error {
 			return by.Create(t.Context(), n.object(n.namespace(), placed("Pod", "securityContext: {runAsUser: 0}")), client.DryRunAll)
