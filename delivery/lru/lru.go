@@ -1,10 +1,16 @@
 // Package lru has a cache that is limited by the weight of its values, and evicts the least recently used ones.
 package lru
 
-import "container/list"
+import (
+	"container/list"
+	"iter"
+)
 
 // Cache keeps values by key. Not safe for concurrent use.
 type Cache[K comparable, V any] struct {
+	// Dropped, if it is set, is called with each value that leaves the cache by Add or Remove.
+	Dropped func(V)
+
 	max, weight int64
 	weigh       func(V) int64
 	// order has the entries, the most recently used first.
@@ -61,6 +67,20 @@ func (c *Cache[K, V]) remove(at *list.Element) {
 	e := c.order.Remove(at).(entry[K, V])
 	delete(c.entries, e.key)
 	c.weight -= c.weigh(e.value)
+	if c.Dropped != nil {
+		c.Dropped(e.value)
+	}
+}
+
+// All returns the values in no order, and does not make them recently used. Values may be removed meanwhile.
+func (c *Cache[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for key, at := range c.entries {
+			if !yield(key, at.Value.(entry[K, V]).value) {
+				return
+			}
+		}
+	}
 }
 
 // Clear removes everything.

@@ -3,6 +3,7 @@ package chart
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
@@ -46,14 +47,24 @@ func TestIndexesRememberedAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(s.indexes); n != rememberedIndexes {
+	if n := s.indexes.Len(); n != rememberedIndexes {
 		t.Errorf("%d are remembered, want %d", n, rememberedIndexes)
 	}
-	if s.indexes["first"] == nil || s.indexes[filepath.Dir(last.file)] != last {
+	first, _ := s.indexes.Get("first")
+	if newest, _ := s.indexes.Get(filepath.Dir(last.file)); first == nil || newest != last {
 		t.Error("one that was asked for a moment ago is forgotten")
 	}
 }
 
+// closing counts how often the idle connections of a client are closed.
+type closing struct {
+	http.RoundTripper
+	times int
+}
+
+func (c *closing) CloseIdleConnections() { c.times++ }
+
+// TestARepositoryInUseIsNotTidiedAway; the connections of one that is are closed.
 func TestARepositoryInUseIsNotTidiedAway(t *testing.T) {
 	s := NewStore(t.TempDir(), loopback)
 	src := Source{Repository: "https://charts.example.com/stable", Name: "web"}
@@ -68,7 +79,8 @@ func TestARepositoryInUseIsNotTidiedAway(t *testing.T) {
 		}
 		return known
 	}
-	first := use()
+	first, connections := use(), &closing{}
+	first.http = &http.Client{Transport: connections}
 	for range 3 {
 		s.Tidy()
 		if use() != first {
@@ -77,8 +89,8 @@ func TestARepositoryInUseIsNotTidiedAway(t *testing.T) {
 	}
 	s.Tidy()
 	s.Tidy()
-	if len(s.indexes) > 0 {
-		t.Error("it is kept although nobody uses it")
+	if s.indexes.Len() > 0 || connections.times != 1 {
+		t.Errorf("nobody uses it: %d are kept, and its connections were closed %d times", s.indexes.Len(), connections.times)
 	}
 }
 
@@ -112,8 +124,8 @@ func TestRepositoriesThatFailAreForgotten(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(store.indexes)+store.Used.Len() > 0 {
-		t.Errorf("%v and %d uses are left", store.indexes, store.Used.Len())
+	if store.indexes.Len()+store.Used.Len() > 0 {
+		t.Errorf("%d repositories and %d uses are left", store.indexes.Len(), store.Used.Len())
 	}
 }
 
@@ -157,8 +169,8 @@ func TestARepositoryWithoutClientIsNotRemembered(t *testing.T) {
 		sources.WantError(t, err, failure.ErrInvalid, says)
 		_, err = s.Fetch(t.Context(), Source{Repository: base.String(), Name: "web", Auth: auth})
 		sources.WantError(t, err, failure.ErrInvalid, says)
-		if known != nil || len(s.indexes) != 0 {
-			t.Errorf("got %+v, and %d are remembered", known, len(s.indexes))
+		if known != nil || s.indexes.Len() != 0 {
+			t.Errorf("got %+v, and %d are remembered", known, s.indexes.Len())
 		}
 	}
 }

@@ -266,8 +266,8 @@ func TestSweepRemovesUnusedCharts(t *testing.T) {
 	}
 	sweep(0)
 	sweep(8 * day)
-	if left, _ := filepath.Glob(filepath.Join(store.Dir, "*")); len(left) != 0 || len(store.indexes) != 0 {
-		t.Errorf("%v is left, and %d repositories", left, len(store.indexes))
+	if left, _ := filepath.Glob(filepath.Join(store.Dir, "*")); len(left) != 0 || store.indexes.Len() != 0 {
+		t.Errorf("%v is left, and %d repositories", left, store.indexes.Len())
 	}
 	fetch("1.0.0")
 }

@@ -24,10 +24,8 @@ type helmRepository struct {
 	http *http.Client
 	auth transport.Auth
 	file string
-	// idle is set when it was not used since the last sweep. lastUsed is the time of the last use, by the store's logical clock. Store.mu
-	// guards them.
-	idle     bool
-	lastUsed int64
+	// idle is set when it was not used since the last sweep. Store.mu guards it.
+	idle bool
 
 	mu     sync.Mutex
 	chosen *lru.Cache[requestedVersion, index.Version]
@@ -39,20 +37,8 @@ type requestedVersion struct{ chart, version string }
 // rememberedVersions bounds the memory of one repository. Only the chosen versions are kept, not the long lists of versions.
 const rememberedVersions = 1024
 
-// rememberedIndexes bounds the repositories in memory. The index of a dropped repository is still on disk.
+// rememberedIndexes bounds the repositories in memory. The index of a dropped repository is still on disk, and running fetches keep using it.
 const rememberedIndexes = 1024
-
-// dropLeastRecentlyUsed drops the least recently used repository. Running fetches keep using it.
-func (s *Store) dropLeastRecentlyUsed() {
-	var oldest string
-	for folder, known := range s.indexes {
-		if oldest == "" || known.lastUsed < s.indexes[oldest].lastUsed {
-			oldest = folder
-		}
-	}
-	s.indexes[oldest].http.CloseIdleConnections()
-	delete(s.indexes, oldest)
-}
 
 // fromIndex fetches a chart from a Helm repository.
 func (s *Store) fromIndex(ctx context.Context, r request) (Archive, error) {
@@ -127,8 +113,8 @@ func chartURL(base *url.URL, chart string, v index.Version) (*url.URL, error) {
 func (s *Store) helmRepository(r request) (*helmRepository, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.indexes[r.folder]; known != nil {
-		known.idle, known.lastUsed = false, r.arrived
+	if known, ok := s.indexes.Get(r.folder); ok {
+		known.idle = false
 		return known, nil
 	}
 	auth, _, err := r.Auth.ForHost(r.base.Host + r.base.Path)
@@ -139,11 +125,8 @@ func (s *Store) helmRepository(r request) (*helmRepository, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := &helmRepository{http: client, auth: auth, file: filepath.Join(r.folder, indexFile), chosen: lru.New[requestedVersion, index.Version](rememberedVersions, nil), lastUsed: r.arrived}
-	if len(s.indexes) >= rememberedIndexes {
-		s.dropLeastRecentlyUsed()
-	}
-	s.indexes[r.folder] = known
+	known := &helmRepository{http: client, auth: auth, file: filepath.Join(r.folder, indexFile), chosen: lru.New[requestedVersion, index.Version](rememberedVersions, nil)}
+	s.indexes.Add(r.folder, known)
 	return known, nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/singleflight"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 	"github.com/kubeop/kubeop/delivery/few"
+	"github.com/kubeop/kubeop/delivery/lru"
 )
 
 // Source is a Helm chart in a repository, with credentials.
@@ -71,13 +72,14 @@ type Store struct {
 	downloads singleflight.Group[string]
 
 	mu      sync.Mutex
-	indexes map[string]*helmRepository
+	indexes *lru.Cache[string, *helmRepository]
 }
 
 // NewStore returns a Store below dir, which is created when it is first needed. What an earlier process left there is used, and its
 // unfinished files are removed. Servers are reached over the network; nil is the strictest network.
 func NewStore(dir string, network *transport.Network) *Store {
-	s := &Store{Folder: disk.Folder{Dir: dir}, network: network, limits: defaultLimits(), indexes: map[string]*helmRepository{}}
+	s := &Store{Folder: disk.Folder{Dir: dir}, network: network, limits: defaultLimits(), indexes: lru.New[string, *helmRepository](rememberedIndexes, nil)}
+	s.indexes.Dropped = func(dropped *helmRepository) { dropped.http.CloseIdleConnections() }
 	s.Emptied = s.forget
 	s.refreshes.Clock, s.finds.Clock, s.downloads.Clock = &s.arrivals, &s.arrivals, &s.arrivals
 	return s
@@ -177,10 +179,7 @@ func (s *Store) hasAll(needs []Dependency) bool {
 func (s *Store) forget(folder string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.indexes[folder]; known != nil {
-		known.http.CloseIdleConnections()
-		delete(s.indexes, folder)
-	}
+	s.indexes.Remove(folder)
 }
 
 // Tidy drops the repositories that were not used since its last call. Repositories that never answered have no files to be swept.
@@ -188,10 +187,9 @@ func (s *Store) Tidy() {
 	s.Folder.Tidy()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for folder, known := range s.indexes {
+	for folder, known := range s.indexes.All() {
 		if known.idle {
-			known.http.CloseIdleConnections()
-			delete(s.indexes, folder)
+			s.indexes.Remove(folder)
 		}
 		known.idle = true
 	}
