@@ -13,7 +13,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	fetched "github.com/kubeop/kubeop/delivery/fetch/git"
-	"github.com/kubeop/kubeop/gitops/tree"
 )
 
 // Branch is the branch of a server to which the current branch of a clone is pushed. Commits are made and pushed with the person's identity,
@@ -23,15 +22,6 @@ type Branch struct {
 	Remote, Branch string
 
 	root, objects string
-}
-
-// Files are the files of a commit. It implements tree.Files.
-type Files struct{ *folder.Folder }
-
-// Sub implements tree.Files.
-func (f Files) Sub(path string) (tree.Files, error) {
-	sub, err := f.Folder.Sub(path)
-	return Files{Folder: sub}, err
 }
 
 // Line runs a command in a folder and returns the first line that it prints.

@@ -155,7 +155,7 @@ func (d *destination) push(ctx context.Context, c change) error {
 
 // check refuses a commit with problems in what it changes.
 func (d *destination) check(ctx context.Context, c change, files *folder.Folder) error {
-	if err := d.judge(ctx, c, git.Files{Folder: files}); err != nil {
+	if err := d.judge(ctx, c, tree.FilesOf(files)); err != nil {
 		return fmt.Errorf("not committed: %w", err)
 	}
 	return nil

@@ -11,15 +11,6 @@ import (
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
-// files are those of a commit. It implements tree.Files.
-type files struct{ *folder.Folder }
-
-// Sub implements tree.Files.
-func (f files) Sub(path string) (tree.Files, error) {
-	sub, err := f.Folder.Sub(path)
-	return files{sub}, err
-}
-
 // refusal is why a change is not committed.
 type refusal struct{ problems []tree.Problem }
 
@@ -35,8 +26,8 @@ func (r *Repositories) check(p *place, before, after *folder.Folder) error {
 		return err
 	}
 	scope := tree.Scope{Repository: p.repository.Name, Tenant: p.repository.Spec.Tenant, Path: p.folder()}
-	was := reader.Read(files{before}, scope, r.cache.tree(scope))
-	now := reader.Read(files{after}, scope, was)
+	was := reader.Read(tree.FilesOf(before), scope, r.cache.tree(scope))
+	now := reader.Read(tree.FilesOf(after), scope, was)
 	for _, t := range []*tree.Tree{was, now} {
 		if file, err := t.Unread(); err != nil {
 			return fmt.Errorf("reading %s: %w", file, err)

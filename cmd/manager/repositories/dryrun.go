@@ -57,8 +57,8 @@ func (r *Repositories) describe(ctx context.Context, p *place, effects *writes.P
 		return err
 	}
 	scope := tree.Scope{Repository: p.repository.Name, Tenant: p.repository.Spec.Tenant, Path: p.folder()}
-	was := reader.Read(files{before}, scope, nil)
-	is := reader.Read(files{after}, scope, was)
+	was := reader.Read(tree.FilesOf(before), scope, nil)
+	is := reader.Read(tree.FilesOf(after), scope, was)
 	weighed := weighing{was: was, commit: plan.Commit{Apps: map[string]int{}}}
 	quotas := false
 	tree.Changes(was, is, func(ref identity.Ref) {
