@@ -40,30 +40,46 @@ func policyOf(name, repository string) *v1alpha1.Policy {
 	return fromAcme(&v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(p *v1alpha1.Policy) { p.Labels[v1alpha1.RepositoryLabel] = repository })
 }
 
-// TestPoliciesAreAppliedBeforeTheTenantsThatNameThem, in batches of their own, because one batch is applied at once.
+// TestPoliciesAreAppliedBeforeTheTenantsThatNameThem, and registries and price lists as well, in batches of their own, because one batch is applied at once.
 func TestPoliciesAreAppliedBeforeTheTenantsThatNameThem(t *testing.T) {
-	k := watching(t)
-	s := k.ofPlatform(platformTree(t, map[string][3]string{
-		"policies/strict.yaml": {"Policy", "strict", "{}"}, "policies/base.yaml": {"Policy", "base", "{default: true}"}, "tenants/acme/tenant.yaml": {"Tenant", "acme", "{policies: [strict]}"},
-		"prices/standard.yaml": {"PriceList", "standard", `{default: true, currency: EUR, meters: [{name: pods, unit: hour, periods: [{from: "2026-01-01", tiers: [{price: "1"}]}]}]}`},
-	}))
-	tree.Changes(nil, s.found, func(r identity.Ref) { s.progress.look(r) })
-	for _, want := range [][]string{{"standard", "base", "strict"}, {"acme"}} {
-		todo, err := k.next(t.Context(), s, failures{})
-		var names []string
-		for _, o := range todo {
-			names = append(names, o.GetName())
-		}
-		if diff := cmp.Diff(want, names); diff != "" || err != nil {
-			t.Fatalf("%v (-want +got):\n%s", err, diff)
-		}
-		if err := k.applyBatch(t.Context(), s, todo, failures{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	policy := &v1alpha1.Policy{}
-	if err := k.api.Get(t.Context(), client.ObjectKey{Name: "base"}, policy); err != nil || !policy.Spec.Default || len(policy.Finalizers) > 0 {
-		t.Errorf("the policy is %+v, %v", policy, err)
+	prices := [3]string{"PriceList", "standard", `{default: true, currency: EUR, meters: [{name: pods, unit: hour, periods: [{from: "2026-01-01", tiers: [{price: "1"}]}]}]}`}
+	registry := [3]string{"Registry", "ghcr", "{host: ghcr.io, secretRef: {name: ghcr}, tenants: [acme]}"}
+	for name, c := range map[string]struct {
+		files map[string][3]string
+		first []string
+	}{
+		"policies beside others": {map[string][3]string{
+			"policies/strict.yaml": {"Policy", "strict", "{}"}, "policies/base.yaml": {"Policy", "base", "{default: true}"}, "registries/ghcr.yaml": registry, "prices/standard.yaml": prices,
+			"tenants/acme/tenant.yaml": {"Tenant", "acme", "{policies: [strict]}"},
+		}, []string{"standard", "ghcr", "base", "strict"}},
+		"a price list": {map[string][3]string{"prices/standard.yaml": prices}, []string{"standard"}},
+		"a registry":   {map[string][3]string{"registries/ghcr.yaml": registry}, []string{"ghcr"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := watching(t)
+			if c.files["tenants/acme/tenant.yaml"][0] == "" {
+				c.files["tenants/acme/tenant.yaml"] = [3]string{"Tenant", "acme", "{}"}
+			}
+			s := k.ofPlatform(platformTree(t, c.files))
+			tree.Changes(nil, s.found, func(r identity.Ref) { s.progress.look(r) })
+			for _, want := range [][]string{c.first, {"acme"}} {
+				todo, err := k.next(t.Context(), s, failures{})
+				var names []string
+				for _, o := range todo {
+					names = append(names, o.GetName())
+				}
+				if diff := cmp.Diff(want, names); diff != "" || err != nil {
+					t.Fatalf("%v (-want +got):\n%s", err, diff)
+				}
+				if err := k.applyBatch(t.Context(), s, todo, failures{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			policy := &v1alpha1.Policy{}
+			if err := k.api.Get(t.Context(), client.ObjectKey{Name: "base"}, policy); c.files["policies/base.yaml"][1] != "" && (err != nil || !policy.Spec.Default || len(policy.Finalizers) > 0) {
+				t.Errorf("the policy is %+v, %v", policy, err)
+			}
+		})
 	}
 }
 

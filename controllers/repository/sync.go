@@ -256,8 +256,8 @@ func (r *Reconciler) next(ctx context.Context, s *scope, failed failures) ([]cli
 	return todo, err
 }
 
-// nextOf returns the pending objects whose turn it is, and whether others come later: policies before tenants, which name
-// them. Objects that need no write are marked as done.
+// nextOf returns the pending objects whose turn it is, and whether others come later: policies, registries and price lists before tenants,
+// which refer to them. Objects that need no write are marked as done.
 func (r *Reconciler) nextOf(ctx context.Context, s *scope, failed failures, now turnOf) (todo []client.Object, later bool, err error) {
 	p, held := s.progress, 0
 	for _, ref := range p.pending.All() {
@@ -318,12 +318,15 @@ func (r *Reconciler) take(ctx context.Context, s *scope, node tree.Node) (o clie
 	return nil, false, nil
 }
 
-// full reports whether an object does not fit into a batch: the batch has its maximum size, or it has policies and the object is not one.
+// full reports whether an object does not fit into a batch: the batch has its maximum size, or it has policies, registries or price lists, which come first, and
+// the object is none of them.
 func full(todo []client.Object, ref identity.Ref) bool {
-	return len(todo) == batch || ref.Policy == "" && slices.ContainsFunc(todo, isPolicy)
+	if len(todo) == 0 || len(todo) == batch || ref.OneFile() {
+		return len(todo) == batch
+	}
+	first, _ := identity.Of(todo[0])
+	return first.OneFile()
 }
-
-func isPolicy(o client.Object) bool { _, is := o.(*v1alpha1.Policy); return is }
 
 // before reports whether an app depends on another that this commit changes and that is not applied yet. Apply dependencies first, so no App
 // reads the old readiness of a dependency that this commit changes.
