@@ -31,7 +31,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	deleted, err := r.weigh(ctx, s, lost)
+	deleted, err := r.weigh(ctx, s, lost, len(leaving) > 0)
 	if err != nil {
 		return err
 	}
@@ -139,8 +139,8 @@ type weighed struct {
 // recount is the maximum age of a reused verdict. A confirmation is always checked against a new one.
 const recount = 30 * time.Second
 
-// weigh deletes the objects that need no confirmation and reports the others. It returns the names of the deleted ones.
-func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[identity.Ref]client.Object) ([]string, error) {
+// weigh deletes the objects that need no confirmation and reports the others. It returns the names of the deleted ones. leaving: others are being deleted.
+func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[identity.Ref]client.Object, leaving bool) ([]string, error) {
 	p, now := s.progress, r.Steps.Clock.Now()
 	confirmation := s.repository.Annotations[v1alpha1.ConfirmAnnotation]
 	question := s.question(lost)
@@ -157,7 +157,7 @@ func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[identity.Ref]
 	if len(s.verdict.Go) == 0 {
 		p.weighed = weighed{question, s.verdict, now}
 	}
-	names, err := r.deleteLosses(ctx, s, lost)
+	names, err := r.deleteLosses(ctx, s, lost, leaving)
 	if err != nil {
 		return nil, err
 	}
@@ -199,11 +199,16 @@ func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[identity.Re
 	return commit.Weigh(confirmation), nil
 }
 
-// deleteLosses deletes the objects that the verdict allows to delete, and returns their names.
-func (r *Reconciler) deleteLosses(ctx context.Context, s *scope, lost map[identity.Ref]client.Object) ([]string, error) {
+// deleteLosses deletes the objects that the verdict allows to delete, and returns their names. Policies, registries and price lists are deleted when all else is
+// gone: what is being deleted may still run, under these policies.
+func (r *Reconciler) deleteLosses(ctx context.Context, s *scope, lost map[identity.Ref]client.Object, leaving bool) ([]string, error) {
 	var entries []v1alpha1.InventoryEntry
 	var names []string
+	leaving = leaving || slices.ContainsFunc(s.verdict.Go, func(l plan.Loss) bool { return !l.Ref.OneFile() })
 	for _, loss := range s.verdict.Go {
+		if leaving && loss.Ref.OneFile() {
+			continue
+		}
 		if err := r.markClaims(ctx, lost[loss.Ref], loss); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -87,12 +88,7 @@ func (r *Reconciler) recorded(ctx context.Context, o client.Object) ([]v1alpha1.
 }
 
 // pathOf returns the path in the form of fs.FS.
-func pathOf(path string) string {
-	if path == "" {
-		return "."
-	}
-	return path
-}
+func pathOf(path string) string { return cmp.Or(path, ".") }
 
 // placeOf returns the URL and path of a repository's files, for status.appliedSource.
 func placeOf(repository *v1alpha1.Repository) string {

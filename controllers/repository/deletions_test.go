@@ -403,7 +403,7 @@ func TestTheSameQuestionIsCountedOnceInAWhile(t *testing.T) {
 	look := func(name string, counted bool) {
 		t.Helper()
 		k.lists, s.weighed, s.verdict = 0, false, plan.Verdict{}
-		if names, err := k.weigh(t.Context(), s, lost); err != nil || len(names) != 0 {
+		if names, err := k.weigh(t.Context(), s, lost, false); err != nil || len(names) != 0 {
 			t.Fatalf("%s: deleted %v, %v", name, names, err)
 		}
 		if got := k.lists > 0; got != counted || !s.weighed || len(s.verdict.Held) != 1 {

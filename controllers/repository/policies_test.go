@@ -13,6 +13,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
+	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
 // platformTree returns the tree of the platform repository with files as "policies/strict.yaml" or "tenants/acme/tenant.yaml", and their specs.
@@ -80,6 +81,34 @@ func TestPoliciesAreAppliedBeforeTheTenantsThatNameThem(t *testing.T) {
 				t.Errorf("the policy is %+v, %v", policy, err)
 			}
 		})
+	}
+}
+
+// TestPoliciesAreDeletedWhenAllElseIsGone: one commit removes a tenant, its policy and its registry. While the tenant is being deleted, its pods run under the policy.
+func TestPoliciesAreDeletedWhenAllElseIsGone(t *testing.T) {
+	policy := policyOf("strict", "platform")
+	registry := fromAcme(&v1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "ghcr"}}, func(r *v1alpha1.Registry) { r.Labels[v1alpha1.RepositoryLabel] = "platform" })
+	web := fromAcme(app("kubeop-acme-shop", "web"), func(a *v1alpha1.App) {
+		a.Labels[v1alpha1.RepositoryLabel], a.Finalizers = "platform", []string{v1alpha1.Finalizer}
+	})
+	k := watching(t, policy, registry, web, fromAcme(project("kubeop-acme", "shop")))
+	s := k.ofPlatform(platformTree(t, map[string][3]string{"policies/other.yaml": {"Policy", "other", "{}"}}))
+	gone := []identity.Ref{{Policy: "strict"}, {Registry: "ghcr"}, ref("acme/shop/web")}
+	s.progress.Gone.Insert(gone...)
+	for _, what := range []string{"the deletion begins", "it goes on"} {
+		if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "waits Deleting: waits for App kubeop-acme-shop/web to be gone, after 5s" {
+			t.Errorf("%s: %q", what, got)
+		}
+		if !k.has(policy) || !k.has(registry) || !k.has(web) || web.DeletionTimestamp == nil {
+			t.Errorf("%s: the policy exists: %t, the registry: %t, the app is deleted at %v", what, k.has(policy), k.has(registry), web.DeletionTimestamp)
+		}
+	}
+	web.Finalizers = nil
+	if err := k.api.Update(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "waits Deleting: waits for Registry ghcr, Policy strict to be gone, after 5s" || k.has(policy) || k.has(registry) {
+		t.Errorf("when the app is gone: %q; the policy exists: %t, the registry: %t", got, k.has(policy), k.has(registry))
 	}
 }
 
