@@ -447,7 +447,7 @@ type DraftInvoice struct {
 	Currency  string     `json:"currency"`
 	Discounts []Discount `json:"discounts"`
 
-	// Forecast Of the running month: the estimated invoice. Each hour that has not ended counts as the mean of the last 24 hours, or of all hours of the month if it has fewer.
+	// Forecast Of the running month: the estimated invoice. Each hour that has not ended counts as the mean of the last 24 hours, or of as many as there are in the month since the tenant was created. It is missing before the first whole hour has ended.
 	Forecast Forecast `json:"forecast,omitempty,omitzero"`
 	Gaps     []Gap    `json:"gaps"`
 	Lines    []Line   `json:"lines"`

@@ -64,13 +64,15 @@ const (
 	meanScale = 20
 )
 
-// Forecast returns what is used in the month if each hour that has not ended at now is as the mean of the last 24 hours before, or of as many as there are in the month. It is nil before the end
-// of the first hour, and after the month.
-func (s *Sums) Forecast(now time.Time) (all []Used) {
+// Forecast returns what is used in the month if each hour that has not ended at now is as the mean of the last 24 hours before. Hours before the month do not count,
+// and neither do those before the tenant was created and the one in which it was. It is nil before the end of the first hour that counts, and after the month.
+func (s *Sums) Forecast(created, now time.Time) (all []Used) {
 	end := now.UTC().Truncate(time.Hour)
 	from := end.Add(-recent * time.Hour)
-	if from.Before(s.month.Start()) {
-		from = s.month.Start()
+	for _, first := range []time.Time{s.month.Start(), created.UTC().Add(time.Hour - 1).Truncate(time.Hour)} {
+		if from.Before(first) {
+			from = first
+		}
 	}
 	if !from.Before(end) || !end.Before(s.month.End()) {
 		return nil

@@ -60,7 +60,7 @@ func TestAForecastGoesOnAsTheLastDay(t *testing.T) {
 		}
 		return is
 	}
-	all := s.Forecast(at("2026-02-27T23:30:00Z"))
+	all := s.Forecast(time.Time{}, at("2026-02-27T23:30:00Z"))
 	if len(all) != 3+25 {
 		t.Fatalf("there are %q", usedOf(all))
 	}
@@ -72,12 +72,44 @@ func TestAForecastGoesOnAsTheLastDay(t *testing.T) {
 	if diff := cmp.Diff([]string{"01T00 1000", "26T23 12", "27T22 36"}, usedOf(all[:3])); diff != "" || sum.Cmp(inf.NewDec(50, 0)) != 0 {
 		t.Errorf("the hours to come have %s; -want +before:\n%s", sum, diff)
 	}
-	if all := s.Forecast(at("2026-02-01T02:00:00Z")); len(all) != 1+28*24-2 || all[1].Amounts["pods"].Cmp(inf.NewDec(500, 0)) != 0 {
+	if all := s.Forecast(time.Time{}, at("2026-02-01T02:00:00Z")); len(all) != 1+28*24-2 || all[1].Amounts["pods"].Cmp(inf.NewDec(500, 0)) != 0 {
 		t.Errorf("in the first hours there are %d, %s", len(all), all[1].Amounts["pods"])
 	}
 	for _, now := range []string{"2026-02-01T00:59:59Z", "2026-03-01T00:00:00Z", "2026-01-31T23:00:00Z"} {
-		if all := s.Forecast(at(now)); all != nil {
+		if all := s.Forecast(time.Time{}, at(now)); all != nil {
 			t.Errorf("at %s there are %q", now, usedOf(all))
+		}
+	}
+}
+
+// TestAForecastOfANewTenantGoesOnAsSinceItsFirstWholeHour: the hours before it are not hours without usage, and of the first one it had only a part.
+func TestAForecastOfANewTenantGoesOnAsSinceItsFirstWholeHour(t *testing.T) {
+	s := sumsOf(t, "10T10 shop/web 1", "10T11 shop/web 4", "10T12 shop/web 8", "10T13 shop/web 3")
+	day := february.Start().AddDate(0, 0, 9)
+	at := func(hour, minute int) time.Time {
+		return day.Add(time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute)
+	}
+	for name, c := range map[string]struct {
+		created, now time.Time
+		hours        int
+		want         string
+	}{
+		"within an hour":            {at(10, 45), at(13, 30), 3, "6"},
+		"at the beginning of one":   {at(11, 0), at(13, 30), 3, "6"},
+		"in the first whole hour":   {at(10, 45), at(11, 59), 0, ""},
+		"after the first whole one": {at(10, 45), at(12, 0), 2, "4"},
+		"in another time zone":      {at(10, 45).In(time.FixedZone("", 1800)), at(13, 30), 3, "6"},
+		"more than a day ago":       {at(-48, 0), at(13, 30), 3, "0.54166666666666666667"},
+	} {
+		all := s.Forecast(c.created, c.now)
+		if c.hours == 0 {
+			if all != nil {
+				t.Errorf("%s: there is a forecast: %q", name, usedOf(all))
+			}
+			continue
+		}
+		if len(all) <= c.hours || all[c.hours].Amounts["pods"].Cmp(amount(t, c.want)) != 0 {
+			t.Errorf("%s: %q, want %s in the hours to come", name, usedOf(all[:c.hours+1]), c.want)
 		}
 	}
 }

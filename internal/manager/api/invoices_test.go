@@ -321,6 +321,12 @@ func TestADraftHasAForecast(t *testing.T) {
 	if list := draft("?month=2026-10"); list.Draft != nil || list.NoDraft != "" || len(list.Items) != 1 {
 		t.Errorf("a month that is closed: %+v", list)
 	}
+	created := metav1.NewTime(time.Date(2026, 11, 1, 1, 15, 0, 0, time.UTC))
+	apply(t, cluster, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", UID: "the next one", CreationTimestamp: created}})
+	// 4 core-hours in one whole hour: 4 + 2868, at 1.01.
+	if list := draft(""); list.Draft == nil || list.Draft.Forecast == nil || list.Draft.Forecast.Net != "2610.65" {
+		t.Errorf("of a tenant that is two hours old: %+v", list.Draft)
+	}
 	apply(t, cluster, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{PriceList: "missing"}})
 	if list := draft(""); list.Draft != nil || !strings.Contains(list.NoDraft, "missing") {
 		t.Errorf("without prices: %+v", list)

@@ -14,6 +14,8 @@ type computed struct {
 	billing.Input
 	*billing.Sums
 	invoice *billing.Invoice
+	// created is when the tenant was, or when its own hours began, if that is later.
+	created time.Time
 }
 
 // compute computes the invoice of a month by a price list. Usage goes by the names of tenants, so only that of the payer's own hours counts.
@@ -23,7 +25,10 @@ func (o *Operations) compute(ctx context.Context, tenant *payer, month billing.M
 		return nil, problem.New(problem.TooManyRequests, "Other invoices are computed now.").After(5 * time.Second)
 	}
 	defer leave()
-	c := &computed{Input: billing.Input{Tenant: tenant.Name, Month: month, Prices: *prices}, Sums: billing.NewSums(month)}
+	c := &computed{Input: billing.Input{Tenant: tenant.Name, Month: month, Prices: *prices}, Sums: billing.NewSums(month), created: tenant.Created}
+	if tenant.from.After(c.created) {
+		c.created = tenant.from
+	}
 	from, until := month.Start(), month.End()
 	if tenant.from.After(from) {
 		from = tenant.from
@@ -60,7 +65,7 @@ func incomputable(err error) error {
 // forecast returns the sums that the invoice will have; nil if there is nothing to go on from.
 func (c *computed) forecast(now time.Time) (*Forecast, error) {
 	input := c.Input
-	if input.Usage = c.Forecast(now); input.Usage == nil {
+	if input.Usage = c.Forecast(c.created, now); input.Usage == nil {
 		return nil, nil
 	}
 	of, err := billing.Compute(input)

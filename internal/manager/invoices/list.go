@@ -28,7 +28,7 @@ type Forecast struct {
 // DraftInvoice is what the invoice of a month would be now.
 type DraftInvoice struct {
 	Computed time.Time `json:"computed"`
-	Forecast *Forecast `json:"forecast,omitempty" doc:"Of the running month: the estimated invoice. Each hour that has not ended counts as the mean of the last 24 hours, or of all hours of the month if it has fewer."`
+	Forecast *Forecast `json:"forecast,omitempty" doc:"Of the running month: the estimated invoice. Each hour that has not ended counts as the mean of the last 24 hours, or of as many as there are in the month since the tenant was created. It is missing before the first whole hour has ended."`
 	billing.Invoice
 }
 
