@@ -254,6 +254,15 @@ func TestARefusedCommitStatusIsReported(t *testing.T) {
 		t.Errorf("the message has the token: %s", message)
 	}
 	n.ready(n.repository())
+	// After the third failure the next attempt comes 20 seconds later, unless the Secret hurries it.
+	n.eventually(func() error {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.requests < 3 {
+			return fmt.Errorf("the Git host refused %d statuses, want 3", g.requests)
+		}
+		return nil
+	})
 
 	g.refuse(0)
 	secret := &corev1.Secret{}
@@ -266,7 +275,7 @@ func TestARefusedCommitStatusIsReported(t *testing.T) {
 	}
 	began := time.Now()
 	n.gotLastStatus(g, pushed, "success: applied: 1 app is healthy")
-	if took := time.Since(began); took > 20*time.Second {
+	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("the corrected Secret was used after %s", took)
 	}
 	n.eventually(func() error {
