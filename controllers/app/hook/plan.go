@@ -3,6 +3,7 @@ package hook
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -122,6 +123,11 @@ func (p *Plan) next() string {
 		}
 	}
 	return ""
+}
+
+// has reports whether a Job has the name of one of the present hooks' Jobs.
+func (p *Plan) has(job string) bool {
+	return slices.ContainsFunc(p.runs, func(h *run) bool { return h.Name() == job })
 }
 
 // Record writes the results of the present revision's hooks into the status. While a hook is repeated, its earlier result stays. done: the

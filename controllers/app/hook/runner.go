@@ -4,8 +4,10 @@ package hook
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -64,9 +66,10 @@ func (r *Runner) Post(ctx context.Context, s *subject.Subject, plan *Plan, admit
 // deletes them.
 func (r *Runner) awaitFormer(ctx context.Context, s *subject.Subject, plan *Plan) error {
 	next, seen := plan.next(), r.seen.Get(s.App)
-	begun := s.App.Status.RunningHook != nil && !seen.looked
-	if left := seen.running != "" && seen.running != next; len(plan.runs) > 0 && !begun && !left {
-		return nil
+	if left := seen.running != "" && seen.running != next; len(plan.runs) > 0 && !left {
+		if begun, err := r.begunBefore(s, plan); !begun || err != nil {
+			return err
+		}
 	}
 	ended, err := unfinished(ctx, s, plan, next)
 	if err != nil {
@@ -80,6 +83,25 @@ func (r *Runner) awaitFormer(ctx context.Context, s *subject.Subject, plan *Plan
 		return nil
 	}
 	return plan.clear(ctx, s, ended)
+}
+
+// begunBefore reports whether an earlier process may have left a hook running that is not in the spec any more. The status names a running hook only after a while,
+// so a process also looks once whether the watch shows such a Job.
+func (r *Runner) begunBefore(s *subject.Subject, plan *Plan) (bool, error) {
+	seen := r.seen.Get(s.App)
+	if seen.looked || s.App.Status.RunningHook != nil {
+		return !seen.looked, nil
+	}
+	there, err := r.Watch.InNamespace(jobs.Kind, s.App.Namespace)
+	if err != nil {
+		return false, err
+	}
+	former := slices.ContainsFunc(there, func(job metav1.Object) bool {
+		labels := job.GetLabels()
+		return labels[v1alpha1.AppLabel] == s.App.Name && labels[v1alpha1.HookLabel] != "" && !plan.has(job.GetName())
+	})
+	seen.looked = !former
+	return former, nil
 }
 
 // runPhase runs the hooks of a phase one after the other.

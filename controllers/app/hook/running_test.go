@@ -248,7 +248,12 @@ func TestAProcessLooksOnceForJobsThatAnEarlierOneLeft(t *testing.T) {
 		change func(*hookFixture)
 		waits  bool
 	}{
-		"nothing is known to run": {func(*hookFixture) {}, false},
+		"the watch shows one":                {func(*hookFixture) {}, true},
+		"the watch shows one of another app": {func(b *hookFixture) { b.s.App.Name = "api" }, false},
+		"the watch shows the present one":    {func(b *hookFixture) { b.in(t, b.runningJob()) }, false},
+		"the watch shows a Job of the app itself": {func(b *hookFixture) {
+			b.in(t, b.runningJob(func(job *batchv1.Job) { job.Name = "web-former"; delete(job.Labels, v1alpha1.HookLabel) }))
+		}, false},
 		"a hook is reported as running": {func(b *hookFixture) {
 			b.s.App.Status.RunningHook = &v1alpha1.RunningHook{Job: "web-former"}
 		}, true},
@@ -256,7 +261,9 @@ func TestAProcessLooksOnceForJobsThatAnEarlierOneLeft(t *testing.T) {
 			b.s.App.Status.RunningHook = &v1alpha1.RunningHook{Job: "web-former"}
 			b.seen.Get(b.s.App).looked = true
 		}, false},
-		"the next hook runs":            {func(b *hookFixture) { b.seen.Get(b.s.App).running = b.h.Name() }, false},
+		"the next hook runs": {func(b *hookFixture) {
+			b.seen.Get(b.s.App).running, b.seen.Get(b.s.App).looked = b.h.Name(), true
+		}, false},
 		"another hook ran":              {func(b *hookFixture) { b.seen.Get(b.s.App).running = "web-former" }, true},
 		"the App has no hooks any more": {func(b *hookFixture) { b.plan.runs = nil }, true},
 	} {
@@ -268,10 +275,52 @@ func TestAProcessLooksOnceForJobsThatAnEarlierOneLeft(t *testing.T) {
 			if c.waits {
 				want = "waits Progressing: waits for Job/web-former, a hook of an earlier revision, to end, after 15s"
 			}
-			if got != want {
-				t.Errorf("got  %q\nwant %q", got, want)
+			if got != want || b.seen.Get(b.s.App).looked == c.waits {
+				t.Errorf("got  %q\nwant %q; looked: %t", got, want, b.seen.Get(b.s.App).looked)
 			}
 		})
+	}
+}
+
+// TestPresentJobsCostNoListAfterARestart: the Jobs of the present revision stay for their logs, and a list for each App would make a restart expensive.
+func TestPresentJobsCostNoListAfterARestart(t *testing.T) {
+	b := newHookFixture(&v1alpha1.Hook{Name: "migrate"}, "")
+	b.in(t, b.runningJob())
+	lists := 0
+	b.s.Client = interceptor.NewClient(b.s.Client.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			lists++
+			return c.List(ctx, list, opts...)
+		},
+	})
+	if got := steptest.Outcome(t, b.awaitFormer(t.Context(), b.s, b.plan)); got != "done" || lists != 0 {
+		t.Errorf("%s after %d lists", got, lists)
+	}
+}
+
+// TestAHookThatHadJustBegunIsAwaitedAfterARestart: the status does not name its Job yet. The commit after it has another post hook, and no pre hook that would
+// look for Jobs.
+func TestAHookThatHadJustBegunIsAwaitedAfterARestart(t *testing.T) {
+	b := newHookFixture(&v1alpha1.Hook{Name: "notify", Image: "none.example/notify"}, "")
+	b.h.Phase, b.s.App.Spec.Hooks.Post = jobs.Post, []v1alpha1.Hook{*b.h.Hook}
+	b.in(t)
+	pass := func(delivered string) string {
+		return steptest.Outcome(t, b.Pre(t.Context(), b.s, &Plan{}, Revision{Name: "1", Delivered: delivered}, nil))
+	}
+	if got := pass("one"); got != "done" {
+		t.Fatalf("without Jobs: %q", got)
+	}
+	b.in(t, b.runningJob(func(job *batchv1.Job) { job.Name = "web-notify-1" }))
+	b.Forget(b.s.App)
+	const waits = "waits Progressing: waits for Job/web-notify-1, a hook of an earlier revision, to end, after 15s"
+	for range 2 {
+		if got := pass("two"); got != waits {
+			t.Errorf("got  %q\nwant %q", got, waits)
+		}
+	}
+	b.in(t, b.runningJob(func(job *batchv1.Job) { job.Name, job.Status = "web-notify-1", completed }))
+	if got := pass("two"); got != "done" {
+		t.Errorf("when it ended: %q", got)
 	}
 }
 
