@@ -91,6 +91,7 @@ type beginning struct {
 
 // start deletes the Jobs of earlier revisions and creates the Job of the hook.
 func (r *Runner) start(ctx context.Context, s *subject.Subject, plan *Plan, h *run, with beginning) error {
+	plan.absent = h.Name()
 	if err := plan.clear(ctx, s, with.there); err != nil {
 		return err
 	}

@@ -34,8 +34,9 @@ type Plan struct {
 	runs []*run
 	// planned: runs is complete. forced: a hook ran again because a person requested it.
 	planned, forced bool
-	// running is the hook to report as running; nil for none.
+	// running is the hook to report as running; nil for none. absent is the name of a Job that does not exist.
 	running *v1alpha1.RunningHook
+	absent  string
 }
 
 // run is one hook of the revision.
@@ -140,7 +141,7 @@ func (p *Plan) Record(app *v1alpha1.App, done bool) {
 		return
 	}
 	before, running := app.Status.Hooks, app.Status.RunningHook
-	if running != nil && running.Job == p.next() { // A pass that ends before a phase, as that of an unhealthy app, says nothing about the phase's Job.
+	if running != nil && running.Job == p.next() && running.Job != p.absent { // A pass that ends before a phase, as that of an unhealthy app, says nothing about the phase's Job.
 		p.running = cmp.Or(p.running, running)
 	}
 	app.Status.Hooks, app.Status.RunningHook = nil, p.running
