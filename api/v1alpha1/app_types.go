@@ -268,6 +268,9 @@ type HookStatus struct {
 	FinishedAt metav1.Time `json:"finishedAt"`
 	// Message is why the hook failed, with the last lines of its log.
 	Message string `json:"message,omitempty"`
+	// Repeat is the input for which the failed hook runs again, because a person requested it with the annotation
+	// reconcile.fluxcd.io/forceAt.
+	Repeat string `json:"repeat,omitempty"`
 }
 
 // RunningHook is a hook that has not ended.

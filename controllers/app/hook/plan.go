@@ -107,11 +107,14 @@ func reported(s *subject.Subject, r jobs.Run) *run {
 			continue
 		}
 		again := jobs.Again(r.Input, s.App.Annotations[meta.ForceRequestAnnotation])
-		if result.Result == v1alpha1.HookFailed && result.Input != again && s.Forced() {
+		switch {
+		case result.Result == v1alpha1.HookFailed && result.Input != again && s.Forced():
 			found.Input = again
-			return found
+		case result.Repeat != "": // The request counts as handled since another hook ran again, or the release.
+			found.Input = r.Present(result.Repeat)
+		default:
+			found.Input, found.result = result.Input, &result
 		}
-		found.Input, found.result = result.Input, &result
 	}
 	return found
 }
@@ -131,7 +134,7 @@ func (p *Plan) has(job string) bool {
 	return slices.ContainsFunc(p.runs, func(h *run) bool { return h.Name() == job })
 }
 
-// Record writes the results of the present revision's hooks into the status. While a hook is repeated, its earlier result stays. done: the
+// Record writes the results of the present revision's hooks into the status. Until a hook has been repeated, its earlier result stays. done: the
 // revision is delivered.
 func (p *Plan) Record(app *v1alpha1.App, done bool) {
 	if (p.forced || done) && app.Spec.Helm == nil {
@@ -151,7 +154,7 @@ func (p *Plan) Record(app *v1alpha1.App, done bool) {
 			base, _, _ := strings.Cut(h.Input, ".")
 			if input, _, _ := strings.Cut(h.Present(before[i].Input), "."); result == nil && before[i].Phase == h.Phase && before[i].Name == h.Hook.Name && input == base {
 				result = before[i].DeepCopy()
-				result.Input = h.Present(result.Input)
+				result.Input, result.Repeat = h.Present(result.Input), h.Input
 			}
 		}
 		if result != nil {
