@@ -157,7 +157,7 @@ func (f *releaseFacts) record(app *v1alpha1.App) {
 	if at := f.outcome.Retry.At; !at.IsZero() {
 		status.NextRetryAt = &metav1.Time{Time: at}
 	}
-	status.History = historyOf(sealedHistory(status.History, f.seal), f.outcome)
+	status.History = revision.History(revision.Sealed(status.History, f.seal), f.outcome.Records.Snapshots, f.outcome.Records.Statuses)
 	if f.outcome.Release.Name == "" {
 		status.Release = nil
 		return
@@ -190,30 +190,4 @@ func (f *releaseFacts) deployedOf(reported *v1alpha1.ReleaseStatus) deployed {
 func (f *releaseFacts) provenBefore(status *v1alpha1.AppStatus, d deployed) bool {
 	was := status.Release
 	return was != nil && was.Proven && f.deployedOf(was) == d
-}
-
-// sealedHistory returns a recorded history with sealed digests.
-func sealedHistory(recorded []v1alpha1.ReleaseSnapshot, seal digest.Seal) []v1alpha1.ReleaseSnapshot {
-	sealed := slices.Clone(recorded)
-	for i := range sealed {
-		sealed[i].Digest, sealed[i].ValuesDigest = seal.Of(sealed[i].Digest), seal.Of(sealed[i].ValuesDigest)
-	}
-	return sealed
-}
-
-// historyOf updates the recorded history to the revisions that Helm keeps, newest first.
-func historyOf(recorded []v1alpha1.ReleaseSnapshot, outcome *release.Outcome) []v1alpha1.ReleaseSnapshot {
-	known := map[int]v1alpha1.ReleaseSnapshot{}
-	for _, snapshot := range slices.Concat(recorded, outcome.Records.Snapshots) {
-		known[snapshot.Revision] = snapshot
-	}
-	var history []v1alpha1.ReleaseSnapshot
-	for revision, state := range outcome.Records.Statuses {
-		if snapshot, ok := known[revision]; ok {
-			snapshot.Status = state
-			history = append(history, snapshot)
-		}
-	}
-	slices.SortFunc(history, func(a, b v1alpha1.ReleaseSnapshot) int { return b.Revision - a.Revision })
-	return history
 }

@@ -38,20 +38,6 @@ import (
 	"github.com/kubeop/kubeop/delivery/release"
 )
 
-func TestHistoryFollowsStorage(t *testing.T) {
-	recorded := []v1alpha1.ReleaseSnapshot{{Revision: 3, Status: "deployed", Chart: "web"}, {Revision: 2, Status: "superseded"}, {Revision: 1, Status: "superseded"}}
-	outcome := &release.Outcome{
-		Records: release.Records{
-			Snapshots: []v1alpha1.ReleaseSnapshot{{Revision: 4, Status: "deployed", Chart: "web"}, {Revision: 9, Status: "failed"}},
-			Statuses:  map[int]string{4: "deployed", 3: "superseded", 2: "superseded", 5: "failed"},
-		},
-	}
-	want := []v1alpha1.ReleaseSnapshot{{Revision: 4, Status: "deployed", Chart: "web"}, {Revision: 3, Status: "superseded", Chart: "web"}, {Revision: 2, Status: "superseded"}}
-	if diff := cmp.Diff(want, historyOf(recorded, outcome)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
 func TestTheUnhealthyTimeContinuesFromTheStatus(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	began := now.Add(-time.Minute)
