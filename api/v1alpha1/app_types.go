@@ -146,6 +146,9 @@ type AppStatus struct {
 	SourceDigest string `json:"sourceDigest,omitempty"`
 	// LastAppliedRevision is the last revision that was applied completely.
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
+	// AppliedGeneration is the generation of the App with which LastAppliedRevision is applied. It is 0 if the last attempt to apply has not
+	// succeeded, and unset before the first one.
+	AppliedGeneration *int64 `json:"appliedGeneration,omitempty"`
 	// ShortRevision is LastAppliedRevision with a short hash, as "main@sha1:1a2b3c4d", for kubectl get.
 	ShortRevision string `json:"shortRevision,omitempty"`
 	// URL is where the app is served: the first of spec.hosts with its path, and with "https://" if it has a tlsSecretRef or an issuer.
@@ -188,6 +191,12 @@ type AppStatus struct {
 	// HeldToken is the value that the annotation paas.kubeop.io/confirm-deletions needs to confirm the deletions. It is valid for this
 	// revision and this list only. kubeop removes the annotation after use.
 	HeldToken string `json:"heldToken,omitempty"`
+	// StartedEmpty are the claims of an Image app that were new and empty beside an older claim of an app that is gone. They are checked as
+	// long as the older claim is there; condition StartedEmpty reports them.
+	// +listType=atomic
+	StartedEmpty []string `json:"startedEmpty,omitempty"`
+	// CorrectedGeneration is the generation of the App when drift was corrected last, while condition Drifted reports that correction.
+	CorrectedGeneration int64 `json:"correctedGeneration,omitempty"`
 	// Refused is the newer version that condition Current reports. It is unset if there is none.
 	Refused *Refused `json:"refused,omitempty"`
 	// Inventory lists the applied objects.

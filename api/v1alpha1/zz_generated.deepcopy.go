@@ -348,6 +348,11 @@ func (in *AppSpec) DeepCopy() *AppSpec {
 func (in *AppStatus) DeepCopyInto(out *AppStatus) {
 	*out = *in
 	in.ReconcileStatus.DeepCopyInto(&out.ReconcileStatus)
+	if in.AppliedGeneration != nil {
+		in, out := &in.AppliedGeneration, &out.AppliedGeneration
+		*out = new(int64)
+		**out = **in
+	}
 	if in.Filled != nil {
 		in, out := &in.Filled, &out.Filled
 		*out = make([]string, len(*in))
@@ -399,6 +404,11 @@ func (in *AppStatus) DeepCopyInto(out *AppStatus) {
 	}
 	if in.Held != nil {
 		in, out := &in.Held, &out.Held
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
+	if in.StartedEmpty != nil {
+		in, out := &in.StartedEmpty, &out.StartedEmpty
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}

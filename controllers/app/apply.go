@@ -32,10 +32,11 @@ func (a *applier) apply(ctx context.Context, s *scope) error {
 	defer cancel()
 	s.outcome.declared = true
 	a.transfers.Begin(s.Subject, s.found.Revision)
-	var err error
-	if s.volumes.Empty, err = a.volumes.CarryOver(ctx, s.Subject, s.inventory.Entries); err != nil {
+	empty, err := a.volumes.CarryOver(ctx, s.Subject, s.inventory.Entries)
+	if err != nil {
 		return err
 	}
+	s.volumes.Found(empty.Why, empty.Claims)
 	recorded := s.inventory.Entries
 	set := apply.Set{
 		Client: s.Client, Objects: s.objects, Recorded: recorded,

@@ -155,6 +155,18 @@ func (r *Reconciler) forget(app *v1alpha1.App) {
 	}
 }
 
+// ended records how a step ended.
+func (s *scope) ended(condition string, err error) {
+	s.outcome.deliveries.Ended(err)
+	s.outcome.broken = s.outcome.broken || condition != v1alpha1.HealthyCondition && step.Failing(err)
+	if condition == v1alpha1.AppliedCondition || condition == v1alpha1.ReleasedCondition {
+		s.outcome.generation = new(int64)
+		if err == nil {
+			*s.outcome.generation = s.App.Generation
+		}
+	}
+}
+
 // act is one step of a Reconcile: its condition, the Apps that it applies to, and what it does.
 type act struct {
 	condition string
@@ -178,8 +190,7 @@ func (s *scope) applicable(acts ...act) []step.Step {
 				return step.Skip()
 			}
 			err := a.do(ctx, s)
-			s.outcome.deliveries.Ended(err)
-			s.outcome.broken = s.outcome.broken || a.condition != v1alpha1.HealthyCondition && step.Failing(err)
+			s.ended(a.condition, err)
 			s.outcome.done = err == nil && i == last && !s.found.Kept
 			return err
 		}))

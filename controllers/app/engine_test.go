@@ -359,7 +359,7 @@ func TestAStatefulSetThatKeepsItsClaimsIsReportedOnce(t *testing.T) {
 	if got := notes(b); !slices.Equal(got, []string{v1alpha1.StartedEmptyCondition}) {
 		t.Errorf("an Image App reports %v", got)
 	}
-	b.s.volumes.Empty = "volume data starts empty"
+	b.s.volumes.Found("volume data starts empty", nil)
 	if got := b.s.volumes.Notes(b.s.App, b.s.objects != nil)[0]; got != (step.Note{Condition: v1alpha1.StartedEmptyCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ClaimLeftBehindReason, Message: "volume data starts empty", Event: "Warning"}) {
 		t.Errorf("an Image App with an empty volume reports %+v", got)
 	}

@@ -56,6 +56,8 @@ type scope struct {
 type outcome struct {
 	// declared: scope.objects is the complete list of what the source declares. wrote: apply wrote objects. applied: the whole revision is in the cluster.
 	declared, wrote, applied bool
+	// generation is the generation that the step Applied or Released applied, 0 if it did not succeed; nil if the Reconcile did not get there.
+	generation *int64
 	// broken: a step other than the health check failed. done: every step succeeded.
 	broken, done bool
 	// ceded are objects that left the source and that other Apps take over.
@@ -95,6 +97,11 @@ func (s *scope) Record() {
 	if s.outcome.applied {
 		status.LastAppliedRevision = s.found.Revision
 	}
+	if s.outcome.generation != nil {
+		status.AppliedGeneration = s.outcome.generation
+	}
+	s.volumes.Record(s.App)
+	s.drift.Record(s.App)
 	status.URL, status.ShortRevision = s.App.Spec.URL(), few.ShortRevision(status.LastAppliedRevision)
 	s.hooks.Record(s.App, s.outcome.done)
 	s.release.record(s.App)

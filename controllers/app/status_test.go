@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/release"
 )
 
@@ -180,5 +181,41 @@ func TestOnlyTheHealthIsCheckedWhileTheSourceIsAway(t *testing.T) {
 		if c := conditions.Get(b.app, v1alpha1.AppliedCondition); (c == nil) != kept {
 			t.Errorf("with the source away (%t) the condition is %v", kept, c)
 		}
+	}
+}
+
+// TestTheStatusHasTheGenerationThatIsApplied: without it, nobody could say after a restart whether an App whose source is away runs with its present spec.
+func TestTheStatusHasTheGenerationThatIsApplied(t *testing.T) {
+	no := errors.New("no")
+	type end struct {
+		condition string
+		err       error
+	}
+	for name, c := range map[string]struct {
+		ends []end
+		kept bool
+		want int64
+	}{
+		"it is applied":                   {ends: []end{{v1alpha1.AppliedCondition, nil}}, want: 7},
+		"it is applied, and not healthy":  {ends: []end{{v1alpha1.AppliedCondition, nil}, {v1alpha1.HealthyCondition, no}}, want: 7},
+		"it cannot be applied":            {ends: []end{{v1alpha1.AppliedCondition, step.Fail("R", no)}}, want: 0},
+		"it is being applied":             {ends: []end{{v1alpha1.AppliedCondition, step.Wait("R", time.Minute, "later")}}, want: 0},
+		"it is not rendered":              {ends: []end{{v1alpha1.RenderedCondition, no}, {v1alpha1.AppliedCondition, nil}}, want: 6},
+		"it is released":                  {ends: []end{{v1alpha1.ReleasedCondition, nil}}, want: 7},
+		"what left the chart stays there": {ends: []end{{v1alpha1.ReleasedCondition, nil}, {v1alpha1.HealthyCondition, nil}, {v1alpha1.ReleasedCondition, no}}, want: 0},
+		"its source is away":              {ends: []end{{v1alpha1.AppliedCondition, no}, {v1alpha1.HealthyCondition, nil}}, kept: true, want: 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newFixture(t, webApp(func(app *v1alpha1.App) { app.Generation, app.Status.AppliedGeneration = 7, new(int64(6)) }), interceptor.Funcs{})
+			b.s.found.Kept = c.kept
+			var acts []act
+			for _, e := range c.ends {
+				acts = append(acts, act{e.condition, always, func(context.Context, *scope) error { return e.err }})
+			}
+			_, _ = b.steps.Run(t.Context(), b.app, b.s, b.s.applicable(acts...)...)
+			if got := b.app.Status.AppliedGeneration; got == nil || *got != c.want {
+				t.Errorf("the status has generation %v, want %d", got, c.want)
+			}
+		})
 	}
 }

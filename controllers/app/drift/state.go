@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
-
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/app/subject"
 	"github.com/kubeop/kubeop/controllers/step"
@@ -72,6 +70,16 @@ type Report struct {
 // None is the report of an App without drift detection.
 func None() Report { return Report{Notes: []step.Note{{Condition: v1alpha1.DriftedCondition}}} }
 
+// Record writes into the status in which generation drift was corrected, as long as the condition Drifted reports that.
+func (r Report) Record(app *v1alpha1.App) {
+	switch {
+	case r.corrected != nil:
+		app.Status.CorrectedGeneration = app.Generation
+	case len(r.Notes) > 0:
+		app.Status.CorrectedGeneration = 0
+	}
+}
+
 // Reported records that the report is in the status.
 func (r Report) Reported() {
 	if r.corrected != nil {
@@ -82,8 +90,7 @@ func (r Report) Reported() {
 // Report returns the condition Drifted. After a correction, the condition stays until there is something else to report.
 func (d *State) Report(s *subject.Subject) Report {
 	note := step.Note{Condition: v1alpha1.DriftedCondition, Status: "False", Reason: v1alpha1.NoDriftDetectedReason}
-	// Only its reason says that a correction was reported: the State forgets it then, and the App has no field for it.
-	before := conditions.Get(s.App, v1alpha1.DriftedCondition)
+	reported := s.App.Status.CorrectedGeneration
 	switch {
 	case d.corrected != "":
 		note.Reason, note.Message, note.Event = v1alpha1.DriftCorrectedReason, d.corrected, "Normal"
@@ -95,7 +102,7 @@ func (d *State) Report(s *subject.Subject) Report {
 		}
 	case len(d.unclear) > 0 || d.uncompared > 0:
 		note.Status, note.Reason, note.Message, note.Event = "Unknown", v1alpha1.NotComparedReason, d.words(), "Warning"
-	case before != nil && before.Reason == v1alpha1.DriftCorrectedReason && before.ObservedGeneration == s.App.Generation:
+	case reported != 0 && reported == s.App.Generation:
 		return Report{}
 	}
 	return Report{Notes: []step.Note{note}}

@@ -14,7 +14,7 @@ import (
 
 // TestACorrectionIsReportedUntilTheStatusHasIt, even if the status hides part of the message.
 func TestACorrectionIsReportedUntilTheStatusHasIt(t *testing.T) {
-	app, state := &v1alpha1.App{}, &State{}
+	app, state := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Generation: 2}}, &State{}
 	s := (&subject.Subjects{}).New(app)
 	s.Hide("hunter22")
 	state.Corrected("ConfigMap/hunter22", time.Now())
@@ -25,14 +25,16 @@ func TestACorrectionIsReportedUntilTheStatusHasIt(t *testing.T) {
 		}
 	}
 	report := state.Report(s)
+	report.Record(app)
 	report.Reported()
-	app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.DriftedCondition, Reason: v1alpha1.DriftCorrectedReason, Message: "put back: ConfigMap/***"}}
-	if again := state.Report(s); len(again.Notes) != 0 {
-		t.Errorf("the condition was changed again: %+v", again.Notes)
+	again := state.Report(s)
+	if again.Record(app); len(again.Notes) != 0 || app.Status.CorrectedGeneration != 2 {
+		t.Errorf("the condition was changed again: %+v, and the status has generation %d", again.Notes, app.Status.CorrectedGeneration)
 	}
 	state.Found("", []string{"ConfigMap/other is gone"})
-	if n := state.Report(s).Notes[0]; n.Reason != v1alpha1.DriftDetectedReason {
-		t.Errorf("drift after a correction is reported as %+v", n)
+	found := state.Report(s)
+	if found.Record(app); found.Notes[0].Reason != v1alpha1.DriftDetectedReason || app.Status.CorrectedGeneration != 0 {
+		t.Errorf("drift after a correction is reported as %+v, and the status has generation %d", found.Notes[0], app.Status.CorrectedGeneration)
 	}
 }
 
@@ -73,16 +75,15 @@ func TestTheFourthCorrectionInARowWaits(t *testing.T) {
 // TestACorrectionIsShownUntilTheAppChanges, and no other condition is kept.
 func TestACorrectionIsShownUntilTheAppChanges(t *testing.T) {
 	for name, c := range map[string]struct {
-		reason     string
-		generation int64
-		stays      bool
+		corrected int64
+		stays     bool
 	}{
-		"it was corrected":               {v1alpha1.DriftCorrectedReason, 2, true},
-		"it was corrected, then changed": {v1alpha1.DriftCorrectedReason, 1, false},
-		"it drifted, and does no more":   {v1alpha1.DriftDetectedReason, 2, false},
+		"it was corrected":               {2, true},
+		"it was corrected, then changed": {1, false},
+		"it was not corrected":           {0, false},
 	} {
 		app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
-		app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.DriftedCondition, Reason: c.reason, ObservedGeneration: c.generation}}
+		app.Status.CorrectedGeneration = c.corrected
 		notes := (&State{}).Report((&subject.Subjects{}).New(app)).Notes
 		if stays := len(notes) == 0; stays != c.stays || !stays && notes[0].Reason != v1alpha1.NoDriftDetectedReason {
 			t.Errorf("%s: %+v", name, notes)

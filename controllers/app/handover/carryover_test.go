@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +32,8 @@ type claims struct {
 	// fails is the type of objects that cannot be read, and reads how many were.
 	fails string
 	reads int
+	// empty are the claims that started empty at the last look.
+	empty []string
 }
 
 func newClaims(t *testing.T, objects ...client.Object) *claims {
@@ -64,8 +68,9 @@ func (c *claims) carry(app *v1alpha1.App) (empty, end string, again time.Duratio
 	c.t.Helper()
 	s := c.subjects.New(app)
 	s.Client, s.Owner.Tenant = c.Client.(client.Client), "acme"
-	empty, err := c.CarryOver(c.t.Context(), s, app.Status.Inventory.Entries)
-	return empty, steptest.Outcome(c.t, err), s.Again()
+	found, err := c.CarryOver(c.t.Context(), s, app.Status.Inventory.Entries)
+	c.empty = found.Claims
+	return found.Why, steptest.Outcome(c.t, err), s.Again()
 }
 
 // claim is a claim of an App, created that long ago.
@@ -134,6 +139,43 @@ func TestAVolumeThatStartsEmptyIsReported(t *testing.T) {
 	c.fails = ".App"
 	if empty, end, _ := c.carry(imageApp("")); end != "failed Failed: reading app web: away" || empty != "" {
 		t.Errorf("the App in the other project cannot be read: %q, %q", empty, end)
+	}
+}
+
+// TestAVolumeThatStartedEmptyIsReportedAsLongAsTheOlderClaimIsThere, however old its own claim is by then. Other volumes of the App are not compared with what is
+// left behind later.
+func TestAVolumeThatStartedEmptyIsReportedAsLongAsTheOlderClaimIsThere(t *testing.T) {
+	app := imageApp("")
+	second := app.Spec.Image.Volumes[0]
+	second.Name = "cache"
+	app.Spec.Image.Volumes = append(app.Spec.Image.Volumes, second)
+	data, cache := claim(shop, "old-data", "old", 3*time.Hour), claim(shop, "old-cache", "old", 3*time.Hour)
+	own := []client.Object{claim(shop, "web-data", "web", 2*time.Hour), claim(shop, "web-cache", "web", 2*time.Hour)}
+	reported := metav1.Condition{Type: v1alpha1.StartedEmptyCondition, Status: metav1.ConditionTrue}
+	for name, c := range map[string]struct {
+		status v1alpha1.AppStatus
+		left   []client.Object
+		want   []string
+	}{
+		"nothing was reported":            {v1alpha1.AppStatus{}, []client.Object{data, cache}, nil},
+		"one was reported":                {v1alpha1.AppStatus{StartedEmpty: []string{"web-data"}}, []client.Object{data, cache}, []string{"web-data"}},
+		"the older claim is gone":         {v1alpha1.AppStatus{StartedEmpty: []string{"web-data"}}, []client.Object{cache}, nil},
+		"only the condition said so":      {v1alpha1.AppStatus{ReconcileStatus: v1alpha1.ReconcileStatus{Conditions: []metav1.Condition{reported}}}, []client.Object{data}, []string{"web-data"}},
+		"another one, beside a condition": {v1alpha1.AppStatus{StartedEmpty: []string{"web-old"}, ReconcileStatus: v1alpha1.ReconcileStatus{Conditions: []metav1.Condition{reported}}}, []client.Object{data}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			is := app.DeepCopy()
+			is.Status = c.status
+			k := newClaims(t, slices.Concat(own, c.left)...)
+			why, end, _ := k.carry(is)
+			if diff := cmp.Diff(c.want, k.empty); diff != "" || (why != "") != (len(c.want) > 0) || end != "done" {
+				t.Errorf("%s: %q (-want +claims):\n%s", end, why, diff)
+			}
+		})
+	}
+	k := newClaims(t, claim(shop, "old-data", "old", time.Hour), claim(shop, "web-data", "web", time.Minute))
+	if _, end, _ := k.carry(imageApp("")); !slices.Equal(k.empty, []string{"web-data"}) || end != "done" {
+		t.Errorf("%s: of a new claim beside an older one, recorded are %v", end, k.empty)
 	}
 }
 

@@ -47,14 +47,22 @@ type mounts struct {
 	generation int64
 }
 
+// Empty are volumes that start empty although there is an older claim for them.
+type Empty struct {
+	// Why says which volumes these are, and where the data is; "" for none.
+	Why string
+	// Claims are the names of their claims beside which an App that is gone left an older one, for status.startedEmpty.
+	Claims []string
+}
+
 // CarryOver waits until the claims that the volumes of an Image App name exist and belong to no other App. It returns which volumes start
-// empty although there is an older claim for them, "" for none. Recorded are the entries of the App's inventory.
-func (t *Volumes) CarryOver(ctx context.Context, s *subject.Subject, recorded []v1alpha1.InventoryEntry) (empty string, err error) {
+// empty although there is an older claim for them. Recorded are the entries of the App's inventory.
+func (t *Volumes) CarryOver(ctx context.Context, s *subject.Subject, recorded []v1alpha1.InventoryEntry) (empty Empty, err error) {
 	if s.App.Spec.Image == nil || len(s.App.Spec.Image.Volumes) == 0 {
-		return "", nil
+		return Empty{}, nil
 	}
 	if err := t.mounted(ctx, s); err != nil {
-		return "", err
+		return Empty{}, err
 	}
 	if s.App.Status.LastAppliedRevision == "" {
 		s.LookAgain(firstLook)
@@ -63,9 +71,10 @@ func (t *Volumes) CarryOver(ctx context.Context, s *subject.Subject, recorded []
 		return t.leftBehind(ctx, s)
 	}
 	if hasTakenOver(s.App, recorded) {
-		return "", nil // A claim that was taken over once belongs to this App.
+		return Empty{}, nil // A claim that was taken over once belongs to this App.
 	}
-	return t.movedFrom(ctx, s)
+	empty.Why, err = t.movedFrom(ctx, s)
+	return empty, err
 }
 
 // Forget drops the record of an App.
@@ -163,39 +172,58 @@ func (t *Volumes) named(s *subject.Subject) (empty string, err error) {
 }
 
 // leftBehind finds claims of deleted Apps that have the names of this App's volumes and are older than its own claims.
-func (t *Volumes) leftBehind(ctx context.Context, s *subject.Subject) (empty string, err error) {
+func (t *Volumes) leftBehind(ctx context.Context, s *subject.Subject) (empty Empty, err error) {
 	all, err := t.Watch.InNamespace(claimKind, s.App.Namespace)
 	if err != nil {
-		return "", err
+		return Empty{}, err
 	}
 	var found []string
 	for _, v := range s.App.Spec.Image.Volumes {
-		own := claimNamed(all, workload.ClaimOf(s.App, v))
-		if v.Size == nil || !mayHaveMoved(s, own) {
+		name := workload.ClaimOf(s.App, v)
+		own := claimNamed(all, name)
+		if v.Size == nil || !mayHaveMoved(s, own, name) {
 			continue
 		}
-		for _, c := range all {
-			left, err := t.isLeft(ctx, s, c, v)
-			if err != nil {
-				return "", err
-			}
-			if left && !newer(c, own) {
-				found = append(found, fmt.Sprintf("volume %s starts empty, in claim %s; claim %s of app %s, which is gone, holds older data: to go on with that write below spec: "+
-					"movedFrom: {app: %s}", v.Name, workload.ClaimOf(s.App, v), c.GetName(), c.GetLabels()[v1alpha1.AppLabel], strings.TrimSuffix(c.GetName(), "-"+v.Name)))
-			}
-		}
-		elsewhere, err := t.leftElsewhere(ctx, s, own, workload.ClaimOf(s.App, v))
+		here, err := t.leftHere(ctx, s, all, v)
 		if err != nil {
-			return "", err
+			return Empty{}, err
 		}
-		found = append(found, elsewhere...)
+		elsewhere, err := t.leftElsewhere(ctx, s, own, name)
+		if err != nil {
+			return Empty{}, err
+		}
+		if found = slices.Concat(found, here, elsewhere); len(here)+len(elsewhere) > 0 {
+			empty.Claims = append(empty.Claims, name)
+		}
 	}
-	return strings.Join(found, "\n"), nil
+	empty.Why = strings.Join(found, "\n")
+	return empty, nil
 }
 
-// mayHaveMoved reports whether the App's own claim is new or does not exist, or was reported before as a new one beside an older one.
-func mayHaveMoved(s *subject.Subject, own metav1.Object) bool {
-	return own == nil || s.Now().Sub(own.GetCreationTimestamp().Time) < justMade || conditions.IsTrue(s.App, v1alpha1.StartedEmptyCondition)
+// mayHaveMoved reports whether the App's own claim is new or does not exist, or was reported before as a new one beside an older one. A status that was
+// written before startedEmpty existed has only the condition.
+func mayHaveMoved(s *subject.Subject, own metav1.Object, name string) bool {
+	reported := s.App.Status.StartedEmpty
+	return own == nil || s.Now().Sub(own.GetCreationTimestamp().Time) < justMade || slices.Contains(reported, name) ||
+		reported == nil && conditions.IsTrue(s.App, v1alpha1.StartedEmptyCondition)
+}
+
+// leftHere finds claims for a volume that deleted Apps left in the namespace.
+func (t *Volumes) leftHere(ctx context.Context, s *subject.Subject, all []metav1.Object, v v1alpha1.ImageVolume) ([]string, error) {
+	name := workload.ClaimOf(s.App, v)
+	own := claimNamed(all, name)
+	var found []string
+	for _, c := range all {
+		left, err := t.isLeft(ctx, s, c, v)
+		if err != nil {
+			return nil, err
+		}
+		if left && !newer(c, own) {
+			found = append(found, fmt.Sprintf("volume %s starts empty, in claim %s; claim %s of app %s, which is gone, holds older data: to go on with that write below spec: "+
+				"movedFrom: {app: %s}", v.Name, name, c.GetName(), c.GetLabels()[v1alpha1.AppLabel], strings.TrimSuffix(c.GetName(), "-"+v.Name)))
+		}
+	}
+	return found, nil
 }
 
 // isLeft reports whether a claim has the name of that volume and belongs to a deleted App; or to this App, which took it over with

@@ -16,8 +16,36 @@ type Volumes struct {
 	// Retained are StatefulSets that are changed so that they keep their claims. LastRetained names those of the last event about this.
 	Retained     []string
 	LastRetained *string
-	// Empty says which volumes start empty although an older claim for them exists; "" for none.
-	Empty string
+	// empty says which volumes start empty although an older claim for them exists; "" for none. claims are the empty ones. known: the claims were
+	// looked at.
+	empty  string
+	claims []string
+	known  bool
+}
+
+// Found records which volumes start empty although older claims for them exist, as a text for the condition, "" for none, and the names of the empty claims
+// that are to be checked again as long as these exist.
+func (v *Volumes) Found(empty string, claims []string) {
+	v.empty, v.claims, v.known = empty, claims, true
+}
+
+// Record writes the claims that started empty into the status. It leaves them as they are if this Reconcile did not look at the claims.
+func (v *Volumes) Record(app *v1alpha1.App) {
+	if v.known || app.Spec.Image == nil {
+		app.Status.StartedEmpty = v.claims
+	}
+}
+
+// startedEmpty is the condition StartedEmpty. It stays while the claims were not looked at, as in a Reconcile that waits for a dependency.
+func (v *Volumes) startedEmpty() step.Note {
+	note := step.Note{Condition: v1alpha1.StartedEmptyCondition}
+	switch {
+	case !v.known:
+		return step.Stays(note.Condition)
+	case v.empty != "":
+		note.Status, note.Reason, note.Message, note.Event = metav1.ConditionTrue, v1alpha1.ClaimLeftBehindReason, v.empty, corev1.EventTypeWarning
+	}
+	return note
 }
 
 // Notes report volumes that start empty, and, once, the StatefulSets that were changed so that they keep their claims. built: the objects of the App are
@@ -25,11 +53,7 @@ type Volumes struct {
 func (v *Volumes) Notes(app *v1alpha1.App, built bool) []step.Note {
 	var notes []step.Note
 	if app.Spec.Image != nil {
-		empty := step.Note{Condition: v1alpha1.StartedEmptyCondition}
-		if v.Empty != "" {
-			empty.Status, empty.Reason, empty.Message, empty.Event = metav1.ConditionTrue, v1alpha1.ClaimLeftBehindReason, v.Empty, corev1.EventTypeWarning
-		}
-		notes = append(notes, empty)
+		notes = append(notes, v.startedEmpty())
 	}
 	retained := strings.Join(v.Retained, ", ")
 	if app.Spec.Helm != nil || !built || retained == *v.LastRetained {

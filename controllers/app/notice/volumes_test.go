@@ -10,21 +10,28 @@ import (
 	"github.com/kubeop/kubeop/controllers/step"
 )
 
+// TestVolumesThatStartEmptyAreAConditionOfImageApps, and a field of their status. Both stay while a Reconcile does not look at the claims.
 func TestVolumesThatStartEmptyAreAConditionOfImageApps(t *testing.T) {
 	image, raw := &v1alpha1.App{}, &v1alpha1.App{}
 	image.Spec.Image = &v1alpha1.ImageSource{}
 	last := ""
 	warning := step.Note{Condition: v1alpha1.StartedEmptyCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ClaimLeftBehindReason, Message: "data starts empty", Event: "Warning"}
 	for name, c := range map[string]struct {
-		app   *v1alpha1.App
-		empty string
-		want  []step.Note
+		app    *v1alpha1.App
+		found  func(*Volumes)
+		want   []step.Note
+		claims []string
 	}{
-		"one is empty":      {image, "data starts empty", []step.Note{warning}},
-		"none is any more":  {image, "", []step.Note{{Condition: v1alpha1.StartedEmptyCondition}}},
-		"of another source": {raw, "data starts empty", nil},
+		"one is empty":           {image, func(v *Volumes) { v.Found("data starts empty", []string{"web-data"}) }, []step.Note{warning}, []string{"web-data"}},
+		"none is any more":       {image, func(v *Volumes) { v.Found("", nil) }, []step.Note{{Condition: v1alpha1.StartedEmptyCondition}}, nil},
+		"nobody looked":          {image, func(*Volumes) {}, []step.Note{step.Stays(v1alpha1.StartedEmptyCondition)}, []string{"before"}},
+		"of another type of app": {raw, func(*Volumes) {}, nil, nil},
 	} {
-		if diff := cmp.Diff(c.want, (&Volumes{Empty: c.empty, LastRetained: &last}).Notes(c.app, true)); diff != "" {
+		v, app := &Volumes{LastRetained: &last}, c.app.DeepCopy()
+		app.Status.StartedEmpty = []string{"before"}
+		c.found(v)
+		v.Record(app)
+		if diff := cmp.Diff(c.want, v.Notes(app, true)) + cmp.Diff(c.claims, app.Status.StartedEmpty); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -38,7 +38,7 @@ func TestASourceThatAPolicyDeniesIsNotFetched(t *testing.T) {
 		app := app.DeepCopy()
 		if delivered {
 			app.Status.LastAppliedRevision = first
-			app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.AppliedCondition, Status: metav1.ConditionTrue, ObservedGeneration: app.Generation}}
+			app.Status.AppliedGeneration = &app.Generation
 		}
 		w.guardrails = ruled(v1alpha1.DenyAction, v1alpha1.SourceRules{Git: &v1alpha1.URLPatterns{Allow: []string{"git.example.com"}}})
 		found, end := w.fetch(app)

@@ -4,9 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
@@ -64,19 +61,23 @@ func (p *pass) awaitAnswer(waits error) error {
 	return step.Unanswered(step.LastLook, waits)
 }
 
-// delivered reports whether the App was delivered with its present spec and folder. Then only changes of the source can be missing.
-//
-// It reads the App's own conditions, although decisions should follow from the state of the cluster. Without its source the App's wanted
-// objects are unknown, so the cluster cannot answer. The conditions and status are the only record that survives a restart. A wrong answer
-// changes no object: it decides only whether a failed source fails the App or just SourceReady.
+// delivered reports whether the App was delivered with its present spec and folder. Then only changes of the source can be missing. Without the source,
+// the App's wanted objects are unknown, so the status has to say what was applied.
 func delivered(app *v1alpha1.App) bool {
-	condition := v1alpha1.AppliedCondition
-	if app.Spec.Helm != nil {
-		condition = v1alpha1.ReleasedCondition
-	}
-	c := conditions.Get(app, condition)
-	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == app.Generation && app.Status.LastAppliedRevision != "" &&
+	return app.Status.LastAppliedRevision != "" && appliedGeneration(&app.Status) == app.Generation &&
 		(!usesFolder(&app.Spec) || app.Status.ObservedTree == app.Annotations[v1alpha1.TreeAnnotation])
+}
+
+// appliedGeneration returns the generation that is applied, 0 for none. In a status that was written before status.appliedGeneration existed, it is that of the
+// last delivery, if that succeeded.
+func appliedGeneration(status *v1alpha1.AppStatus) int64 {
+	switch {
+	case status.AppliedGeneration != nil:
+		return *status.AppliedGeneration
+	case len(status.Deliveries) > 0 && status.Deliveries[0].Result == v1alpha1.DeliverySucceeded:
+		return status.Deliveries[0].Generation
+	}
+	return 0
 }
 
 // outcomeOf separates errors of the source that only a change can solve from errors that may pass.

@@ -21,7 +21,7 @@ import (
 func deliveredApp(change func(*v1alpha1.App)) *v1alpha1.App {
 	app := &v1alpha1.App{ObjectMeta: metav1.ObjectMeta{Namespace: "kubeop-a-b", Name: "web", UID: "1", Generation: 2, Annotations: map[string]string{v1alpha1.TreeAnnotation: "tree"}}}
 	app.Status.LastAppliedRevision, app.Status.ObservedTree = "main@sha1:1", "tree"
-	app.Status.Conditions = []metav1.Condition{{Type: v1alpha1.AppliedCondition, Status: metav1.ConditionTrue, ObservedGeneration: 2}}
+	app.Status.AppliedGeneration = new(int64(2))
 	if change != nil {
 		change(app)
 	}
@@ -30,22 +30,28 @@ func deliveredApp(change func(*v1alpha1.App)) *v1alpha1.App {
 
 func TestAnAppIsDeliveredWithItsCurrentSpecAndFolder(t *testing.T) {
 	raw := func(a *v1alpha1.App) { a.Spec.Raw = &v1alpha1.RawSource{Path: "manifests"} }
+	before := func(a *v1alpha1.App, generation int64, result string) {
+		a.Status.AppliedGeneration, a.Status.Deliveries = nil, []v1alpha1.DeliveryRecord{{Generation: generation, Result: result}, {Generation: 2, Result: v1alpha1.DeliverySucceeded}}
+	}
 	cases := map[string]struct {
 		change func(*v1alpha1.App)
 		want   bool
 	}{
-		"all is delivered":            {nil, true},
-		"nothing was applied":         {func(a *v1alpha1.App) { a.Status.Conditions = nil }, false},
-		"the last pass failed":        {func(a *v1alpha1.App) { a.Status.Conditions[0].Status = metav1.ConditionFalse }, false},
-		"the spec is newer":           {func(a *v1alpha1.App) { a.Generation = 3 }, false},
-		"no revision is known":        {func(a *v1alpha1.App) { a.Status.LastAppliedRevision = "" }, false},
-		"its folder":                  {raw, true},
-		"its folder is newer":         {func(a *v1alpha1.App) { raw(a); a.Status.ObservedTree = "old" }, false},
-		"a folder that is not used":   {func(a *v1alpha1.App) { a.Status.ObservedTree = "old" }, true},
-		"a release that was not made": {func(a *v1alpha1.App) { a.Spec.Helm = &v1alpha1.HelmSource{} }, false},
-		"a release": {func(a *v1alpha1.App) {
-			a.Spec.Helm, a.Status.Conditions[0].Type = &v1alpha1.HelmSource{}, v1alpha1.ReleasedCondition
-		}, true},
+		"all is delivered":          {nil, true},
+		"nothing was applied":       {func(a *v1alpha1.App) { a.Status.AppliedGeneration = nil }, false},
+		"the last attempt failed":   {func(a *v1alpha1.App) { a.Status.AppliedGeneration = new(int64) }, false},
+		"the spec is newer":         {func(a *v1alpha1.App) { a.Generation = 3 }, false},
+		"no revision is known":      {func(a *v1alpha1.App) { a.Status.LastAppliedRevision = "" }, false},
+		"its folder":                {raw, true},
+		"its folder is newer":       {func(a *v1alpha1.App) { raw(a); a.Status.ObservedTree = "old" }, false},
+		"a folder that is not used": {func(a *v1alpha1.App) { a.Status.ObservedTree = "old" }, true},
+		"before the field existed":  {func(a *v1alpha1.App) { before(a, 2, v1alpha1.DeliverySucceeded) }, true},
+		"of an earlier spec, then":  {func(a *v1alpha1.App) { before(a, 1, v1alpha1.DeliverySucceeded) }, false},
+		"in progress, then":         {func(a *v1alpha1.App) { before(a, 2, v1alpha1.DeliveryProgressing) }, false},
+		"it failed after a success": {func(a *v1alpha1.App) {
+			before(a, 2, v1alpha1.DeliverySucceeded)
+			a.Status.AppliedGeneration = new(int64)
+		}, false},
 	}
 	for name, c := range cases {
 		if got := delivered(deliveredApp(c.change)); got != c.want {
