@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// young is how long after the beginning of a month its forecast does not count: it would go on from a few hours.
+	// young is how long after the beginning of a month, or after the creation of the tenant, the forecast does not count: it would go on from a few hours.
 	young = 24 * time.Hour
 	// budgetTimeout is how long the cost of one tenant may take.
 	budgetTimeout = time.Minute
@@ -126,7 +126,11 @@ func (b *Budgets) compare(ctx context.Context, t *v1alpha1.Tenant, reported map[
 	}
 	about := Alert{Tenant: t.Name, Month: month.String(), Currency: draft.Currency, Budget: string(t.Spec.CostBudget.Amount), Basis: actual, Net: draft.Net}
 	costs := []Alert{about}
-	if draft.Forecast != nil && !store.Time(b.Now()).Before(month.Start().Add(young)) {
+	since := month.Start()
+	if of.Created.After(since) {
+		since = of.Created
+	}
+	if draft.Forecast != nil && !store.Time(b.Now()).Before(since.Add(young)) {
 		about.Basis, about.Net = forecast, draft.Forecast.Net
 		costs = append(costs, about)
 	}

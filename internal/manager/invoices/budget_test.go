@@ -179,6 +179,23 @@ func TestAForecastOfAFewHoursAlertsNobody(t *testing.T) {
 	b.expect(m, "after the first day", "acme forecast 100")
 }
 
+// TestAForecastOfAYoungTenantAlertsNobody: before a day since its creation has ended.
+func TestAForecastOfAYoungTenantAlertsNobody(t *testing.T) {
+	b := newBudgeted(t)
+	b.budget("acme", "1", "100", 100)
+	for hour := range 48 {
+		b.used["acme"][at(10, 0, 0).Add(time.Duration(hour)*time.Hour)] = 1
+	}
+	m := b.manager()
+	m.Operations.Tenant = func(context.Context, string) (store.TenantRef, error) {
+		return store.TenantRef{Name: "acme", UID: "1", Created: at(10, 6, 30)}, nil
+	}
+	b.now = at(11, 6, 29)
+	b.expect(m, "within the first day")
+	b.now = at(11, 6, 30)
+	b.expect(m, "after the first day", "acme forecast 100")
+}
+
 // TestTheMetricHasTheProportionOfEachBudget: of tenants with a budget only, and by one manager.
 func TestTheMetricHasTheProportionOfEachBudget(t *testing.T) {
 	b := newBudgeted(t)
