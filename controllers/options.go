@@ -65,6 +65,8 @@ type Process struct {
 	DataDir string
 	// Namespace is the operator's own namespace, with the credentials of repositories.
 	Namespace string
+	// Cluster is the name of the operator's cluster among the Clusters of the platform repository; "" if it has none.
+	Cluster string
 	// Deployment is the name of the operator's own Deployment in its namespace; "" if the operator does not run as one. If the Deployment
 	// is gone or being deleted, kubeop is being uninstalled, and nothing is deleted.
 	Deployment string

@@ -217,7 +217,7 @@ func (s *shared) fetcher(repositories *repository.Reconciler, writes *writeback.
 // installed fails if the API server does not serve the kinds of this API.
 func installed(mapper meta.RESTMapper) error {
 	for _, name := range []string{v1alpha1.RepositoryKind, v1alpha1.TenantKind, v1alpha1.ProjectKind, v1alpha1.AppKind, v1alpha1.PolicyKind, v1alpha1.GuardrailsKind, v1alpha1.HostnameClaimKind, v1alpha1.RegistryKind,
-		v1alpha1.PriceListKind} {
+		v1alpha1.PriceListKind, v1alpha1.ClusterKind} {
 		kind := v1alpha1.GroupVersion.WithKind(name)
 		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		switch {

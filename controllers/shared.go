@@ -235,6 +235,7 @@ func (s *shared) repositories() (*repository.Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compiling the schemas of the kinds: %w", err)
 	}
+	reader.Placement.Cluster = &s.Cluster
 	reader.Limits, reader.Platform, reader.Domains = s.limits.usual, s.clients.Platform(), s.domains
 	remotes := repository.NewRemotes(s.fetches, s.clock)
 	remotes.Network = s.network

@@ -67,7 +67,7 @@ func problems(kinds check.Kinds, example string) (all []string) {
 		return []string{err.Error()}
 	}
 	at := map[string]identity.Ref{
-		v1alpha1.PolicyKind: {Policy: about.Name}, v1alpha1.RegistryKind: {Registry: about.Name}, v1alpha1.PriceListKind: {PriceList: about.Name}, v1alpha1.TenantKind: {Tenant: about.Name}, v1alpha1.ProjectKind: {Tenant: "acme", Project: about.Name}, v1alpha1.AppKind: {Tenant: "acme", Project: "shop", App: about.Name},
+		v1alpha1.PolicyKind: {Policy: about.Name}, v1alpha1.RegistryKind: {Registry: about.Name}, v1alpha1.PriceListKind: {PriceList: about.Name}, v1alpha1.ClusterKind: {Cluster: about.Name}, v1alpha1.TenantKind: {Tenant: about.Name}, v1alpha1.ProjectKind: {Tenant: "acme", Project: about.Name}, v1alpha1.AppKind: {Tenant: "acme", Project: "shop", App: about.Name},
 	}
 	ref, declared := at[about.Kind]
 	if about.Kind == v1alpha1.ProjectKind && strings.Contains(example, "\n  namespace:") {

@@ -34,11 +34,13 @@ const (
 	HostnameClaimKind = "HostnameClaim"
 	RegistryKind      = "Registry"
 	PriceListKind     = "PriceList"
+	ClusterKind       = "Cluster"
 )
 
 func addKinds(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &Repository{}, &RepositoryList{}, &Tenant{}, &TenantList{}, &Project{}, &ProjectList{}, &App{}, &AppList{},
-		&Policy{}, &PolicyList{}, &Guardrails{}, &GuardrailsList{}, &HostnameClaim{}, &HostnameClaimList{}, &Registry{}, &RegistryList{}, &PriceList{}, &PriceListList{})
+		&Policy{}, &PolicyList{}, &Guardrails{}, &GuardrailsList{}, &HostnameClaim{}, &HostnameClaimList{}, &Registry{}, &RegistryList{}, &PriceList{}, &PriceListList{},
+		&Cluster{}, &ClusterList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

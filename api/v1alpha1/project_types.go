@@ -24,6 +24,11 @@ type ProjectSpec struct {
 	// ClaimDeletionPolicy defines what happens to claims that hold data when the project is deleted: Retain or Delete. Default: the
 	// Tenant's policy.
 	ClaimDeletionPolicy ClaimDeletionPolicy `json:"claimDeletionPolicy,omitempty"`
+	// Cluster is the name of the Cluster that has the project, one of spec.clusters of the Tenant. Default: the first of these. A project of the
+	// platform itself that names none is on every Cluster.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Cluster string `json:"cluster,omitempty"`
 	// Namespace is for projects of the platform itself only, in platform/<project>/project.yaml of the platform repository: kubeop refuses
 	// it in a tenant's project. Such a project has the name of its namespace.
 	Namespace *PlatformNamespace `json:"namespace,omitempty"`

@@ -94,3 +94,41 @@ type PullSecret struct {
 
 // Name is the name of the Secret.
 func (p PullSecret) Name() string { return PullSecretPrefix + p.Registry }
+
+// ClusterSpec describes a cluster whose operator reads the repositories.
+type ClusterSpec struct {
+	// Default: the cluster has the projects of tenants that name no Clusters. Exactly one Cluster has it. Default false.
+	Default bool `json:"default,omitempty"`
+	// Description is for people.
+	// +kubebuilder:validation:MaxLength=1024
+	Description string `json:"description,omitempty"`
+	// Server is the URL of its API server, for people: kubeop does not call it. Default: none.
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https?://[^\s]+$`
+	Server string `json:"server,omitempty"`
+}
+
+// Cluster is a cluster that can have projects: clusters/<cluster>.yaml of the platform repository. Its name is that in the configuration of the
+// operator there, which takes the projects that are placed on it.
+// +kubebuilder:object:root=true
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+// +kubebuilder:resource:scope=Cluster,categories=kubeop
+// +kubebuilder:printcolumn:name="Default",type=boolean,JSONPath=`.spec.default`
+// +kubebuilder:printcolumn:name="Server",type=string,JSONPath=`.spec.server`
+// +kubebuilder:printcolumn:name="Description",type=string,JSONPath=`.spec.description`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",message="name must be at most 63 lowercase letters, digits and dashes"
+type Cluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ClusterSpec `json:"spec"`
+}
+
+// ClusterList is a list of Clusters.
+// +kubebuilder:object:root=true
+type ClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Cluster `json:"items"`
+}

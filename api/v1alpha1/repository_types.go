@@ -85,6 +85,10 @@ type RepositoryStatus struct {
 	HeldRevision string `json:"heldRevision,omitempty"`
 	// HeldUntil is the end of the freeze that holds HeldRevision; absent if it is held for another reason.
 	HeldUntil *metav1.Time `json:"heldUntil,omitempty"`
+	// Cluster is the name of this cluster in the configuration of its operator, which takes the projects of this cluster only; empty without a name.
+	Cluster string `json:"cluster,omitempty"`
+	// ProjectsElsewhere counts the projects that LastAttemptedRevision places on other clusters.
+	ProjectsElsewhere int `json:"projectsElsewhere,omitempty"`
 	// LastAppliedRevision is the newest commit that was valid and applied completely.
 	LastAppliedRevision string `json:"lastAppliedRevision,omitempty"`
 	// Problems are the errors of the last attempted commit, as "file:line:column: why [code]". At most 20.

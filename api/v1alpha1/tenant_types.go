@@ -107,6 +107,13 @@ type TenantSpec struct {
 	PriceList string `json:"priceList,omitempty"`
 	// CostBudget is what the tenant's usage of a calendar month should cost at most. Default: none. Nothing is refused or stopped when it costs more.
 	CostBudget *CostBudget `json:"costBudget,omitempty"`
+	// Clusters are the names of the Clusters on which the tenant's projects may be: clusters/<cluster>.yaml of the platform repository. The first one
+	// has the projects that name none. Default: only the Cluster with spec.default.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +listType=set
+	Clusters []string `json:"clusters,omitempty"`
 	// Domains are the tenant's own, such as "shop.example.com": its host names are that name or below it, and wildcards may be, too, besides what
 	// Policies allow. A domain overlaps with none of another tenant, so two tenants with domains never have the same host name. Default: none, and
 	// then only Policies limit the host names.

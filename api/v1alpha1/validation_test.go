@@ -175,7 +175,7 @@ func install(t *testing.T) client.Client {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob("../../charts/kubeop/crds/*.yaml")
-	if err != nil || len(files) != 9 {
+	if err != nil || len(files) != 10 {
 		t.Fatalf("found %v, %v", files, err)
 	}
 	for _, file := range files {

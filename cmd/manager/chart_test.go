@@ -103,7 +103,7 @@ manager:
 	if policy := decode[networkingv1.NetworkPolicy](t, rendered, "NetworkPolicy"); len(policy.Spec.Egress) != 1 || len(policy.Spec.Egress[0].Ports) != 2 {
 		t.Errorf("the manager may connect to %+v", policy.Spec.Egress)
 	}
-	rules := []rbacv1.PolicyRule{{APIGroups: []string{"paas.kubeop.io"}, Resources: []string{"tenants", "projects", "apps", "repositories", "pricelists"}, Verbs: []string{"list", "watch"}}}
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{"paas.kubeop.io"}, Resources: []string{"tenants", "projects", "apps", "repositories", "pricelists", "clusters"}, Verbs: []string{"list", "watch"}}}
 	if diff := gocmp.Diff(rules, decode[rbacv1.ClusterRole](t, rendered, "ClusterRole").Rules); diff != "" {
 		t.Errorf("the rights of the manager (-want +got):\n%s", diff)
 	}

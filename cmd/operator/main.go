@@ -85,7 +85,7 @@ func options(c *config.Operator) (controllers.Options, error) {
 	limits, as := c.Limits()
 	admitted, why := admitted(c)
 	return controllers.Options{
-		Process:     controllers.Process{DataDir: c.DataDir, Namespace: c.Namespace, Deployment: c.Deployment, ManagerAccount: c.ManagerAccount, Drain: c.GracefulTimeout},
+		Process:     controllers.Process{DataDir: c.DataDir, Namespace: c.Namespace, Cluster: c.ClusterName, Deployment: c.Deployment, ManagerAccount: c.ManagerAccount, Drain: c.GracefulTimeout},
 		Concurrency: c.Concurrency, HelmWorkers: c.HelmWorkers, TenantLimits: limits,
 		Admitted: admitted, Gateway: c.Gateway, IngressClass: c.IngressClass, FlowControl: c.FlowControl, OwnerRequests: c.OwnerRequests,
 		PlatformApps: c.PlatformApps, Platform: controllers.Platform(c.Platform),

@@ -157,9 +157,10 @@ func (i *testCluster) settings() []string {
 	return []string{"LOG_LEVEL=info", "OPERATOR_DEPLOYMENT=kubeop", "PLATFORM_URL=" + i.platform.URL, "PLATFORM_SECRET=platform-git", "PLATFORM_INTERVAL=1s"}
 }
 
-func (i *testCluster) start() {
+// start starts the operator, with additional settings.
+func (i *testCluster) start(more ...string) {
 	i.t.Helper()
-	i.operator = i.killed.command(i.settings()...)
+	i.operator = i.killed.command(append(i.settings(), more...)...)
 	i.operator.Stderr, i.operator.Stdout = i.log, i.log
 	if err := i.operator.Start(); err != nil {
 		i.t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +16,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/layout"
+	"github.com/kubeop/kubeop/gitops/placement"
 )
 
 // FromGit reports whether an object was declared from a folder or a file: either kubeop's field manager applied it, or it was restored from a backup,
@@ -105,9 +107,34 @@ func Manifest(o client.Object) (*unstructured.Unstructured, error) {
 	unstructured.RemoveNestedField(content, "status")
 	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
 	switch o.(type) {
-	case *v1alpha1.Policy, *v1alpha1.PriceList: // Nothing is to be done before they go, so nobody would remove their finalizer.
+	case *v1alpha1.Policy, *v1alpha1.PriceList, *v1alpha1.Cluster: // Nothing is to be done before they go, so nobody would remove their finalizer.
 	default: // Otherwise its controller would need another request to add it.
 		u.SetFinalizers([]string{v1alpha1.Finalizer})
 	}
 	return u, nil
+}
+
+// Empty returns an empty object of the kind of a Ref.
+func Empty(ref identity.Ref) client.Object {
+	return map[string]client.Object{
+		v1alpha1.PolicyKind: &v1alpha1.Policy{}, v1alpha1.RegistryKind: &v1alpha1.Registry{}, v1alpha1.PriceListKind: &v1alpha1.PriceList{}, v1alpha1.ClusterKind: &v1alpha1.Cluster{},
+		v1alpha1.TenantKind: &v1alpha1.Tenant{}, v1alpha1.ProjectKind: &v1alpha1.Project{}, v1alpha1.AppKind: &v1alpha1.App{},
+	}[ref.Kind()]
+}
+
+// Clusters returns the rules of placement that Clusters make. While a commit that moves the default is applied, several may be the default, and none counts.
+func Clusters(all []v1alpha1.Cluster) (r placement.Rules) {
+	defaults := 0
+	for i := range all {
+		r.Clusters = append(r.Clusters, all[i].Name)
+		if all[i].Spec.Default {
+			r.Default = all[i].Name
+			defaults++
+		}
+	}
+	if defaults > 1 {
+		r.Default = ""
+	}
+	slices.Sort(r.Clusters)
+	return r
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +18,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
+	"github.com/kubeop/kubeop/gitops/files"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -68,11 +70,41 @@ func (p *Planner) compare(ctx context.Context, repository *v1alpha1.Repository, 
 		return nil, fmt.Errorf("reading %s of the commit: %w", spec.Path, err)
 	}
 	reader.Domains = cmp.domains
-	cmp.tree = reader.Read(tree.FilesOf(root), tree.Scope{Repository: repository.Name, Tenant: spec.Tenant, Path: spec.Path}, nil)
+	if reader.Placement, err = cmp.placement(ctx); err != nil {
+		return nil, err
+	}
+	cmp.tree = reader.Read(files.Of(root), tree.Scope{Repository: repository.Name, Tenant: spec.Tenant, Path: spec.Path}, nil)
 	if file, err := cmp.tree.Unread(); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
 	return cmp, nil
+}
+
+// placement is that of the operator. Until the operator has read the Repository, the projects of all clusters are planned.
+func (c *comparison) placement(ctx context.Context) (tree.Placement, error) {
+	own, name := c.repository.Status.Cluster, c.repository.Spec.Tenant
+	if c.repository.Status.LastAttemptedRevision == "" {
+		return tree.Placement{}, nil
+	}
+	clusters, tenant := &v1alpha1.ClusterList{}, &v1alpha1.Tenant{}
+	if name != "" {
+		if err := c.client.Get(ctx, client.ObjectKey{Name: name}, tenant); err != nil {
+			return tree.Placement{}, fmt.Errorf("reading the clusters of tenant %s: %w", name, err)
+		}
+	}
+	err := c.client.List(ctx, clusters)
+	rules := declared.Clusters(clusters.Items)
+	switch {
+	case apierrors.IsForbidden(err) && name != "":
+		// Owners of a tenant may not list Clusters. Their tenant is here, so it names this cluster, or names none and this is the default.
+		if rules.Default = own; own != "" {
+			rules.Clusters = slices.Compact(slices.Sorted(slices.Values(append([]string{own}, tenant.Spec.Clusters...))))
+		}
+	case err != nil && !meta.IsNoMatchError(err):
+		return tree.Placement{}, fmt.Errorf("listing the clusters: %w", err)
+	}
+	live := func(ref identity.Ref) (client.Object, error) { return c.there[ref], nil }
+	return tree.Placement{Cluster: &own, Rules: rules, Tenant: tenant.Spec.Clusters, Live: live}, nil
 }
 
 // domains returns those that each tenant has before the commit.
@@ -92,7 +124,7 @@ func (c *comparison) live(ctx context.Context) error {
 	projects := &v1alpha1.ProjectList{}
 	tenant, home := c.repository.Spec.Tenant, ""
 	if tenant == "" {
-		for _, of := range []client.ObjectList{&v1alpha1.PolicyList{}, &v1alpha1.RegistryList{}, &v1alpha1.PriceListList{}, &v1alpha1.TenantList{}} {
+		for _, of := range []client.ObjectList{&v1alpha1.PolicyList{}, &v1alpha1.RegistryList{}, &v1alpha1.PriceListList{}, &v1alpha1.ClusterList{}, &v1alpha1.TenantList{}} {
 			if err := c.list(ctx, of, ""); err != nil {
 				return err
 			}
@@ -147,14 +179,14 @@ func (c *comparison) changes(ctx context.Context) (changes []Change, held []stri
 	}
 	losses, apps, err := declared.Losses(ctx, c.client, c.direct, lost)
 	if err == nil {
-		err = declared.CountUsers(ctx, c.direct, losses, lost, c.tree.Declared)
+		err = declared.CountUsers(ctx, c.direct, losses, lost, c.tree)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	verdict := plan.Commit{
 		Revision: c.commit.Revision, Losses: losses, Apps: apps,
-		Emptied: c.tree.Counts().Objects() == 0, Foreign: c.foreign(), Misplaced: c.tree.Misplaced(),
+		Emptied: c.tree.Empty(), Foreign: c.foreign(), Misplaced: c.tree.Misplaced(),
 	}.Weigh("")
 	within := newAdmission(c)
 	for _, loss := range verdict.Go {
@@ -182,7 +214,7 @@ func (c *comparison) changes(ctx context.Context) (changes []Change, held []stri
 // foreign reports whether the commit declares none of the existing objects.
 func (c *comparison) foreign() bool {
 	for ref := range c.there {
-		if _, declared := c.tree.Find(ref); declared {
+		if _, declared := c.tree.Find(ref); declared || c.tree.Elsewhere(ref) != "" {
 			return false
 		}
 	}

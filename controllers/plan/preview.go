@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fieldmanager"
+	"github.com/kubeop/kubeop/gitops/files"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/preview"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -182,7 +183,7 @@ func (c *comparison) readPreview(parent *v1alpha1.Project, chosen preview.Previe
 		return nil, fmt.Errorf("reading %s of the commit: %w", c.repository.Spec.Path, err)
 	}
 	from := tree.Origin{Of: parent.Name, Branch: chosen.Name, Revision: c.commit.Revision, Author: c.commit.Author}
-	return c.reader.ReadPreview(tree.FilesOf(root), c.tree.Scope, tree.PreviewOf(parent, chosen.Project, from), nil)
+	return c.reader.ReadPreview(files.Of(root), c.tree.Scope, tree.PreviewOf(parent, chosen.Project, from), nil)
 }
 
 // narrow leaves only what belongs to these previews.

@@ -26,6 +26,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
 	"github.com/kubeop/kubeop/delivery/fetch/signature"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
+	"github.com/kubeop/kubeop/gitops/files"
 	"github.com/kubeop/kubeop/gitops/host"
 	"github.com/kubeop/kubeop/gitops/preview"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -115,7 +116,7 @@ func (f *fixture) request(commit git.Commit, now *tree.Tree) Request {
 // readBranch reads a preview, as the controller of Repositories does.
 func (f *fixture) readBranch(parent *v1alpha1.Project, of preview.Preview, commit git.Commit) ([]string, error) {
 	from := tree.Origin{Of: parent.Name, Branch: of.Name, Revision: commit.Revision, Author: commit.Author}
-	project, err := f.reader.ReadPreview(tree.FilesOf(commit.Root), f.now.Scope, tree.PreviewOf(parent, of.Project, from), f.before)
+	project, err := f.reader.ReadPreview(files.Of(commit.Root), f.now.Scope, tree.PreviewOf(parent, of.Project, from), f.before)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func (f *fixture) read() *readout {
 		f.t.Fatal(err)
 	}
 	scope := tree.Scope{Repository: "team", Tenant: "team"}
-	now := f.reader.Read(tree.FilesOf(commit.Root), scope, f.before)
+	now := f.reader.Read(files.Of(commit.Root), scope, f.before)
 	q := f.request(commit, now)
 	if _, err := f.Read(f.t.Context(), q); err != nil {
 		f.t.Fatal(err)
@@ -263,7 +264,7 @@ func TestTheOrderOfTheProjectsAsksNothingAnew(t *testing.T) {
 			return false
 		}
 	})
-	q := f.request(commit, f.reader.Read(tree.FilesOf(commit.Root), tree.Scope{Repository: "team", Tenant: "team"}, nil))
+	q := f.request(commit, f.reader.Read(files.Of(commit.Root), tree.Scope{Repository: "team", Tenant: "team"}, nil))
 	reads := func() {
 		for range 10 {
 			if _, err := f.Read(t.Context(), q); err != nil {
@@ -379,7 +380,7 @@ func (f *fixture) readNone() *readout {
 		f.t.Fatal(err)
 	}
 	f.server.Seen()
-	f.now = f.reader.Read(tree.FilesOf(commit.Root), f.before.Scope, f.before)
+	f.now = f.reader.Read(files.Of(commit.Root), f.before.Scope, f.before)
 	result, err := f.Read(f.t.Context(), Request{Repository: &v1alpha1.Repository{}, Commit: commit, Parents: f.now.Parents(), Live: f.live})
 	if err != nil || len(f.server.Seen()) > 0 {
 		f.t.Fatalf("without previews, the branches are listed (%v)", err)

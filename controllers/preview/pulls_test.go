@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/gitops/files"
 	"github.com/kubeop/kubeop/gitops/host"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -51,7 +52,7 @@ func (f *pullsFixture) until(want []string, says ...string) *readout {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	now := f.reader.Read(tree.FilesOf(commit.Root), tree.Scope{Repository: "team", Tenant: "team"}, f.before)
+	now := f.reader.Read(files.Of(commit.Root), tree.Scope{Repository: "team", Tenant: "team"}, f.before)
 	q := f.request(commit, now)
 	deadline := time.After(30 * time.Second)
 	for {

@@ -15,6 +15,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/declared"
 	"github.com/kubeop/kubeop/controllers/declaredby"
+	"github.com/kubeop/kubeop/controllers/repository/upstream"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/garbage"
 	"github.com/kubeop/kubeop/delivery/inventory"
@@ -109,9 +110,7 @@ func (s *scope) mayDeclare(ref identity.Ref) bool {
 // live returns an object that left the tree, nil if there is none. The cache may not show yet what an earlier commit made, so the API server is asked about
 // what the cache has not shown since.
 func (r *Reconciler) live(ctx context.Context, p *progress, ref identity.Ref) (client.Object, error) {
-	live := map[string]client.Object{
-		v1alpha1.PolicyKind: &v1alpha1.Policy{}, v1alpha1.RegistryKind: &v1alpha1.Registry{}, v1alpha1.PriceListKind: &v1alpha1.PriceList{}, v1alpha1.TenantKind: &v1alpha1.Tenant{}, v1alpha1.ProjectKind: &v1alpha1.Project{}, v1alpha1.AppKind: &v1alpha1.App{},
-	}[ref.Kind()]
+	live := declared.Empty(ref)
 	err := r.Client.Get(ctx, ref.Key(), live)
 	switch {
 	case err == nil:
@@ -119,6 +118,19 @@ func (r *Reconciler) live(ctx context.Context, p *progress, ref identity.Ref) (c
 	case apierrors.IsNotFound(err) && !p.Shown.Has(ref):
 		err = r.Direct.Get(ctx, ref.Key(), live)
 	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", ref, err)
+	}
+	return live, nil
+}
+
+// inCache returns an object as the cache has it, nil if there is none.
+func (r *Reconciler) inCache(ctx context.Context, ref identity.Ref) (client.Object, error) {
+	live := declared.Empty(ref)
+	err := r.Client.Get(ctx, ref.Key(), live)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -182,7 +194,7 @@ func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[identity.Re
 	}
 	losses, apps, err := declared.Losses(ctx, r.Client, r.Direct, lost)
 	if err == nil {
-		err = declared.CountUsers(ctx, r.Direct, losses, lost, s.found.Declared)
+		err = declared.CountUsers(ctx, r.Direct, losses, lost, s.found)
 	}
 	if err != nil {
 		return plan.Verdict{}, err
@@ -194,7 +206,7 @@ func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[identity.Re
 	}
 	commit := plan.Commit{
 		Revision: s.commit.Revision, Losses: losses, Apps: apps,
-		Emptied: s.found.Counts().Objects() == 0, Foreign: s.progress.foreign, Misplaced: s.found.Misplaced(), Confirmed: s.progress.confirmed,
+		Emptied: s.found.Empty(), Foreign: s.progress.foreign, Misplaced: s.found.Misplaced(), Confirmed: s.progress.confirmed,
 	}
 	return commit.Weigh(confirmation), nil
 }
@@ -258,7 +270,7 @@ const fewApps = 5
 func (s *scope) foreign(there map[identity.Ref]string) bool {
 	apps, others := 0, 0
 	for ref := range there {
-		if _, declared := s.found.Find(ref); declared {
+		if _, declared := s.found.Find(ref); declared || s.found.Elsewhere(ref) != "" {
 			return false
 		}
 		if ref.App != "" {
@@ -272,7 +284,9 @@ func (s *scope) foreign(there map[identity.Ref]string) bool {
 }
 
 // samePlace reports whether the last applied commit came from the same URL and path.
-func (s *scope) samePlace() bool { return s.repository.Status.AppliedSource == placeOf(s.repository) }
+func (s *scope) samePlace() bool {
+	return s.repository.Status.AppliedSource == upstream.Place(s.repository)
+}
 
 // declaredBy returns the objects of a repository that are not being deleted, with the digests of their folders: objects that carry the
 // repository's label and came from Git.
@@ -285,7 +299,7 @@ func (r *Reconciler) declaredBy(ctx context.Context, name string) (map[identity.
 		}
 	}
 	of := client.MatchingFields{declaredby.Index: name}
-	lists := []client.ObjectList{&v1alpha1.PolicyList{}, &v1alpha1.RegistryList{}, &v1alpha1.PriceListList{}, &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}, &v1alpha1.AppList{}}
+	lists := []client.ObjectList{&v1alpha1.PolicyList{}, &v1alpha1.RegistryList{}, &v1alpha1.PriceListList{}, &v1alpha1.ClusterList{}, &v1alpha1.TenantList{}, &v1alpha1.ProjectList{}, &v1alpha1.AppList{}}
 	for _, list := range lists {
 		if err := r.Client.List(ctx, list, of, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("listing what repository %s declared: %w", name, err)

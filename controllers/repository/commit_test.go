@@ -31,8 +31,8 @@ import (
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
 
-// files are those of acme's repository with the project shop and these apps, by name with their spec.
-func files(apps map[string]string) map[string]string {
+// acmeFiles are those of acme's repository with the project shop and these apps, by name with their spec.
+func acmeFiles(apps map[string]string) map[string]string {
 	const head = "apiVersion: paas.kubeop.io/v1alpha1\nkind: %s\nmetadata: {name: %s}\nspec: %s\n"
 	all := map[string]string{"kubeop.yaml": "layout: v1\n", "projects/shop/project.yaml": fmt.Sprintf(head, "Project", "shop", "{}")}
 	for name, spec := range apps {
@@ -84,7 +84,7 @@ func TestACommitIsReadOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := reading(t)
-			s, root := k.scope(nil), inMemory(files(map[string]string{"web": nginx}))
+			s, root := k.scope(nil), inMemory(acmeFiles(map[string]string{"web": nginx}))
 			if err := k.read(t.Context(), s, root); err != nil || s.found.Counts().Apps != 1 {
 				t.Fatalf("%+v, %v", s.found, err)
 			}
@@ -130,7 +130,7 @@ func (u unreadable) Sub(path string) (tree.Files, error) {
 }
 
 func TestACommitThatCannotBeReadIsAFailure(t *testing.T) {
-	whole := inMemory(files(map[string]string{"web": nginx}))
+	whole := inMemory(acmeFiles(map[string]string{"web": nginx}))
 	for name, c := range map[string]struct {
 		root  tree.Files
 		fails string
@@ -196,7 +196,7 @@ func TestOnlyChangesOfACommitAreCompared(t *testing.T) {
 		for _, name := range apps {
 			specs[name] = nginx
 		}
-		return k.Tree.Read(inMemory(files(specs)), tree.Scope{Repository: "acme", Tenant: "acme"}, before)
+		return k.Tree.Read(inMemory(acmeFiles(specs)), tree.Scope{Repository: "acme", Tenant: "acme"}, before)
 	}
 	first := read(nil, "web", "api")
 	look("the first commit", first, []string{"acme/shop", api, web}, []string{old})
@@ -229,7 +229,7 @@ func TestOnlyChangesOfACommitAreCompared(t *testing.T) {
 // TestProblemsAreReported: files first, then what the API server refused, each App and Project once.
 func TestProblemsAreReported(t *testing.T) {
 	k := reading(t)
-	found := k.Tree.Read(inMemory(files(map[string]string{"bad": invalid, "web": nginx, "api": nginx})), tree.Scope{Repository: "acme", Tenant: "acme"}, nil)
+	found := k.Tree.Read(inMemory(acmeFiles(map[string]string{"bad": invalid, "web": nginx, "api": nginx})), tree.Scope{Repository: "acme", Tenant: "acme"}, nil)
 	s := k.scope(found)
 	if s.problemCount() != 1 {
 		t.Fatalf("the tree has the problems %v", s.problems(9))
@@ -277,7 +277,7 @@ func TestACommitIsValidWithoutProblemsAndHeldDeletions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := reading(t)
-			s := k.scope(k.Tree.Read(inMemory(files(c.apps)), tree.Scope{Repository: "acme", Tenant: "acme"}, nil))
+			s := k.scope(k.Tree.Read(inMemory(acmeFiles(c.apps)), tree.Scope{Repository: "acme", Tenant: "acme"}, nil))
 			s.synced = true
 			c.change(s)
 			got := steptest.Outcome(t, k.checkProblems(t.Context(), s))
@@ -287,7 +287,7 @@ func TestACommitIsValidWithoutProblemsAndHeldDeletions(t *testing.T) {
 		})
 	}
 	k := reading(t)
-	s := k.scope(k.Tree.Read(inMemory(files(map[string]string{"bad": invalid, "worse": invalid})), tree.Scope{Repository: "acme", Tenant: "acme"}, nil))
+	s := k.scope(k.Tree.Read(inMemory(acmeFiles(map[string]string{"bad": invalid, "worse": invalid})), tree.Scope{Repository: "acme", Tenant: "acme"}, nil))
 	if got := s.problems(1); len(got) != 1 {
 		t.Errorf("at most 1: %v", got)
 	}
@@ -299,8 +299,8 @@ func TestACommitIsValidWithoutProblemsAndHeldDeletions(t *testing.T) {
 // TestTheStatusSaysHowFarACommitCame: facts that a pass did not find out stay as they were.
 func TestTheStatusSaysHowFarACommitCame(t *testing.T) {
 	k := reading(t)
-	good := k.Tree.Read(inMemory(files(nil)), tree.Scope{Repository: "acme", Tenant: "acme"}, nil)
-	bad := k.Tree.Read(inMemory(files(map[string]string{"bad": invalid})), tree.Scope{Repository: "acme", Tenant: "acme"}, nil)
+	good := k.Tree.Read(inMemory(acmeFiles(nil)), tree.Scope{Repository: "acme", Tenant: "acme"}, nil)
+	bad := k.Tree.Read(inMemory(acmeFiles(map[string]string{"bad": invalid})), tree.Scope{Repository: "acme", Tenant: "acme"}, nil)
 	before := v1alpha1.RepositoryStatus{LastAttemptedRevision: "1", Source: "s1", LastAppliedRevision: "1", AppliedSource: "a1", Held: []string{"h1"}, HeldToken: "t1", Problems: []string{"p1"}}
 	status := func(change func(*v1alpha1.RepositoryStatus)) v1alpha1.RepositoryStatus {
 		s := *before.DeepCopy()
@@ -431,7 +431,7 @@ func TestSyncAppliesWhatACommitDeclares(t *testing.T) {
 	if _, end := sync(git.Commit{}); end != "skipped" {
 		t.Errorf("without a commit: %s", end)
 	}
-	first := commit(files(map[string]string{"web": nginx, "bad": invalid}))
+	first := commit(acmeFiles(map[string]string{"web": nginx, "bad": invalid}))
 	s, end := sync(first)
 	if end != "done" || !s.synced || s.again != 0 {
 		t.Errorf("the first commit: %s, synced %t", end, s.synced)
@@ -453,14 +453,14 @@ func TestSyncAppliesWhatACommitDeclares(t *testing.T) {
 	k.wantApplied()
 
 	k.refuses = map[string]error{"api": errAway}
-	s, end = sync(commit(files(map[string]string{"web": nginx, "api": nginx})))
+	s, end = sync(commit(acmeFiles(map[string]string{"web": nginx, "api": nginx})))
 	if end != "later steps run; failed SyncFailed: App/api: "+errAway.Error() || s.synced || s.again != retrySync {
 		t.Errorf("an app that cannot be applied: %s, synced %t, again after %s", end, s.synced, s.again)
 	}
 
 	// With another URL, nothing is applied before the foreign objects are gone.
 	k.refuses = nil
-	foreign := commit(map[string]string{"kubeop.yaml": "layout: v1\n", "projects/new/project.yaml": strings.ReplaceAll(files(nil)["projects/shop/project.yaml"], "shop", "new")})
+	foreign := commit(map[string]string{"kubeop.yaml": "layout: v1\n", "projects/new/project.yaml": strings.ReplaceAll(acmeFiles(nil)["projects/shop/project.yaml"], "shop", "new")})
 	elsewhere := func(s *scope) {
 		s.repository.Status.AppliedSource = "https://git.example.com/former#"
 		s.progress = nil
@@ -555,7 +555,7 @@ func (i indexes) IndexField(_ context.Context, o client.Object, _ string, of cli
 
 func TestObjectsAreFoundByTheRepositoryThatDeclaresThem(t *testing.T) {
 	all := map[string]client.IndexerFunc{}
-	if err := index(t.Context(), indexes{of: all}); err != nil || len(all) != 7 {
+	if err := index(t.Context(), indexes{of: all}); err != nil || len(all) != 8 {
 		t.Fatalf("indexed are %d kinds, %v", len(all), err)
 	}
 	of := all["*v1alpha1.App"]

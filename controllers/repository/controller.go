@@ -29,7 +29,8 @@ type Reconciler struct {
 	Applier *apply.Applier
 	Steps   *step.Runner
 	Git     *git.Store
-	Tree    *tree.Reader
+	// Tree reads commits. The cluster of its Placement is this one.
+	Tree *tree.Reader
 	// Usage counts how much of their limits and budgets tenants use.
 	Usage *usage.Counter
 	*Remotes

@@ -1,10 +1,8 @@
 package repository
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,12 +83,4 @@ func (r *Reconciler) recorded(ctx context.Context, o client.Object) ([]v1alpha1.
 		return nil, err
 	}
 	return []v1alpha1.InventoryEntry{{ID: inventory.IDOf(o).String(), Version: v1alpha1.GroupVersion.Version, Digest: "applied"}}, nil
-}
-
-// pathOf returns the path in the form of fs.FS.
-func pathOf(path string) string { return cmp.Or(path, ".") }
-
-// placeOf returns the URL and path of a repository's files, for status.appliedSource.
-func placeOf(repository *v1alpha1.Repository) string {
-	return strings.TrimSuffix(repository.Spec.URL, "/") + "#" + repository.Spec.Path
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/repository/upstream"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -229,7 +230,7 @@ func TestADependencyIsAppliedBeforeTheAppsThatNeedIt(t *testing.T) {
 		t.Error("an app waits for a dependency that nothing declares")
 	}
 
-	s = k.scope(reading(t).Tree.Read(inMemory(files(map[string]string{"web": nginx, "bad": invalid})), tree.Scope{Repository: "acme", Tenant: "acme"}, nil))
+	s = k.scope(reading(t).Tree.Read(inMemory(acmeFiles(map[string]string{"web": nginx, "bad": invalid})), tree.Scope{Repository: "acme", Tenant: "acme"}, nil))
 	node, _ = s.found.Find(ref("acme/shop/web"))
 	web = node.(*tree.App)
 	web.DependsOn = []identity.Ref{ref("acme/shop/bad")}
@@ -249,7 +250,7 @@ func TestComparingFailsIfTheLiveObjectCannotBeRead(t *testing.T) {
 // TestAnObjectThatLeftOrIsInvalidIsNotApplied: the first may have to be deleted, the second keeps its last good state.
 func TestAnObjectThatLeftOrIsInvalidIsNotApplied(t *testing.T) {
 	k := reading(t, acme(), namespace("kubeop-acme"), namespace("kubeop-acme-shop"))
-	s := k.scope(k.Tree.Read(inMemory(files(map[string]string{"bad": invalid})), tree.Scope{Repository: "acme", Tenant: "acme"}, nil))
+	s := k.scope(k.Tree.Read(inMemory(acmeFiles(map[string]string{"bad": invalid})), tree.Scope{Repository: "acme", Tenant: "acme"}, nil))
 	s.progress.look(ref("acme/shop/web"), ref("acme/shop/bad"))
 	if todo, err := k.next(t.Context(), s, nil); err != nil || len(todo) != 0 {
 		t.Errorf("applied are %v, %v", todo, err)
@@ -285,7 +286,7 @@ func TestTheLiveObjectDecidesWhoAppliedIt(t *testing.T) {
 
 func TestThePathOfTheRepositoryItselfIsADot(t *testing.T) {
 	for path, want := range map[string]string{"": ".", "deploy": "deploy"} {
-		if got := pathOf(path); got != want {
+		if got := upstream.Folder(path); got != want {
 			t.Errorf("%q is %q, want %q", path, got, want)
 		}
 	}

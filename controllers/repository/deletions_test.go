@@ -32,6 +32,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/declared"
 	"github.com/kubeop/kubeop/controllers/declaredby"
 	"github.com/kubeop/kubeop/controllers/repository/queue"
+	"github.com/kubeop/kubeop/controllers/repository/upstream"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/budget"
@@ -127,13 +128,15 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 	c := &cluster{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))}
 	build := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields().
 		WithRESTMapper(watchtest.Mapper(scheme, "Namespace Tenant Repository Policy")).WithTypeConverters(managedfields.NewDeducedTypeConverter())
-	for _, o := range []client.Object{&v1alpha1.Policy{}, &v1alpha1.Registry{}, &v1alpha1.PriceList{}, &v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
+	for _, o := range []client.Object{&v1alpha1.Policy{}, &v1alpha1.Registry{}, &v1alpha1.PriceList{}, &v1alpha1.Cluster{}, &v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}} {
 		build.WithIndex(o, declaredby.Index, declaredby.Repository)
 	}
-	build.WithIndex(&v1alpha1.Repository{}, bySecret, func(o client.Object) []string { return secretsOf(o.(*v1alpha1.Repository)) })
+	build.WithIndex(&v1alpha1.Repository{}, bySecret, func(o client.Object) []string { return upstream.Secrets(o.(*v1alpha1.Repository)) })
 	c.api = build.WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			c.lists++
+			if _, few := list.(*v1alpha1.ClusterList); !few { // Each pass lists the clusters, from the cache.
+				c.lists++
+			}
 			if c.fails != "" && strings.HasSuffix(fmt.Sprintf("%T", list), c.fails) {
 				return errAway
 			}
@@ -177,7 +180,7 @@ func (c *cluster) create(o client.Object) {
 // scope is that of acme's repository, whose last commit declared what is there and whose newest one declares the tree.
 func (c *cluster) scope(now *tree.Tree, gone ...string) *scope {
 	s := newScope(&v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.RepositorySpec{URL: "https://git.example.com/acme", Tenant: "acme"}})
-	s.repository.Status.AppliedSource = placeOf(s.repository)
+	s.repository.Status.AppliedSource = upstream.Place(s.repository)
 	s.commit.Revision = "main@sha1:2"
 	s.progress, s.found = newProgress(), now
 	s.progress.tree = now

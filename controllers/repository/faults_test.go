@@ -42,7 +42,7 @@ func TestASyncReturnsTheErrorOfEachRequest(t *testing.T) {
 				s.repository.UID, s.progress, s.verdict.Token = "uid", nil, token
 				c.change(s)
 				k.create(s.repository)
-				all := files(map[string]string{"web": nginx, "api": nginx})
+				all := acmeFiles(map[string]string{"web": nginx, "api": nginx})
 				s.commit.Root = folder.FromFS(inMemory(all).MapFS).Folder(".")
 				faulty := f.Client(k.api)
 				k.Client, k.Direct, k.Usage = faulty, faulty, &usage.Counter{Reader: faulty, Limits: k.Usage.Limits, Budgets: &usage.Budgets{Reader: faulty, Kinds: k.Usage.Budgets.Kinds}}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/preview"
+	"github.com/kubeop/kubeop/controllers/repository/upstream"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
@@ -99,7 +100,7 @@ func (r *Reconciler) fetch(ctx context.Context, s *scope) error {
 // accept decides whether the fetched commit may follow the last accepted one. If not, it is held, and the last accepted commit is used in
 // its place. If that commit cannot be read any more, the step ends here, and the running objects are not changed.
 func (r *Reconciler) accept(ctx context.Context, s *scope) error {
-	s.source = sourceOf(s.repository)
+	s.source = upstream.Source(s.repository)
 	objection, err := r.objection(s)
 	if objection == nil && err == nil {
 		objection, err = r.frozen(ctx, s)
@@ -188,5 +189,5 @@ func (r *Reconciler) forget(repository *v1alpha1.Repository) {
 	r.PullRequests.Forget(repository.Name)
 	r.records.forget(repository.UID, repository.Name)
 	r.Refusals.Forget(repository.Name)
-	r.credentials.Drop(secretsOf(repository)...)
+	r.credentials.Drop(upstream.Secrets(repository)...)
 }

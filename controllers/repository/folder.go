@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/repository/upstream"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/cache"
@@ -101,7 +101,7 @@ func (r *Reconciler) olderFolder(ctx context.Context, repository *v1alpha1.Repos
 		if stored, err = r.Git.Folder(source, digest); err == nil {
 			return nil, nil
 		}
-		source.Ref, source.Tenant = narrowed(source.Ref, commit), tenant
+		source.Ref, source.Tenant = upstream.Narrowed(source.Ref, commit), tenant
 		return func(ctx context.Context) (*folder.Folder, error) { return r.fetchFolder(ctx, source, digest) }, nil
 	})
 	if stored != nil || err != nil {
@@ -123,15 +123,6 @@ func (r *Reconciler) fetchFolder(ctx context.Context, source git.Source, digest 
 		return nil, fmt.Errorf("the app's folder is gone with the commit that declared it: push a change of the folder: %w", err)
 	}
 	return folder, err
-}
-
-// narrowed returns the ref narrowed to one commit.
-func narrowed(ref *sourcev1.GitRepositoryRef, commit string) *sourcev1.GitRepositoryRef {
-	to := &sourcev1.GitRepositoryRef{Commit: commit}
-	if ref != nil {
-		to.Branch = ref.Branch
-	}
-	return to
 }
 
 // declares refuses a folder of another tenant, whatever the app's labels and annotations say. It returns the tenant.

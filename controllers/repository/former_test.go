@@ -32,7 +32,7 @@ func TestNewAppsDoNotMakeDeletionsSmall(t *testing.T) {
 		for _, name := range names {
 			specs[name] = nginx
 		}
-		return k.Tree.Read(inMemory(files(specs)), tree.Scope{Repository: "acme", Tenant: "acme"}, before)
+		return k.Tree.Read(inMemory(acmeFiles(specs)), tree.Scope{Repository: "acme", Tenant: "acme"}, before)
 	}
 	p := newProgress()
 	wantHeld := func(name, revision string, found *tree.Tree) {

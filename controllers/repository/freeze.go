@@ -8,11 +8,13 @@ import (
 	"github.com/fluxcd/pkg/runtime/jitter"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/repository/upstream"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/backoff"
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/delivery/freeze"
+	"github.com/kubeop/kubeop/gitops/files"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
 
@@ -32,7 +34,7 @@ func (r *Reconciler) frozen(ctx context.Context, s *scope) (objection, err error
 	hold, err := freeze.Of(tenant, r.Steps.Clock.Now())
 	switch {
 	case hold.ByAdministrators():
-	case before == "", last.Source != "" && last.Source != sourceOf(s.repository):
+	case before == "", last.Source != "" && last.Source != upstream.Source(s.repository):
 		return nil, nil
 	case hold == nil && err == nil, confirms(s.repository, v1alpha1.ConfirmFreezeAnnotation, s.commit):
 		return nil, nil
@@ -69,15 +71,15 @@ func (r *Reconciler) review(ctx context.Context, s *scope) (problems string, err
 	if p.reviewed.revision == s.waits.Revision {
 		return p.reviewed.problems, nil
 	}
-	root, err := s.waits.Root.Sub(pathOf(spec.Path))
+	root, err := s.waits.Root.Sub(upstream.Folder(spec.Path))
 	if err != nil {
 		return "", pathError(fmt.Errorf("spec.path in %s: %w", s.waits.Revision, err))
 	}
-	limits, err := r.limits(ctx, spec.Tenant)
+	reader, err := r.reader(ctx, spec.Tenant)
 	if err != nil {
 		return "", err
 	}
-	now := r.Tree.Within(limits).Read(tree.FilesOf(root), tree.Scope{Repository: s.repository.Name, Tenant: spec.Tenant, Path: spec.Path}, p.tree)
+	now := reader.Read(files.Of(root), tree.Scope{Repository: s.repository.Name, Tenant: spec.Tenant, Path: spec.Path}, p.tree)
 	if file, err := now.Unread(); err != nil {
 		return "", step.Fail(v1alpha1.FetchFailedReason, fmt.Errorf("reading %s: %w", file, err))
 	}

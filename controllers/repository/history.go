@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/repository/upstream"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
@@ -23,7 +24,7 @@ func (r *Reconciler) newest(ctx context.Context, repository *v1alpha1.Repository
 	if err != nil {
 		return git.Commit{}, err
 	}
-	if compared(repository) {
+	if upstream.Compared(repository) {
 		source.After = v1alpha1.CommitOf(repository.Status.LastAttemptedRevision)
 		tenant, err := r.tenant(ctx, repository.Spec.Tenant)
 		if err != nil {
@@ -78,7 +79,7 @@ func (r *Reconciler) objection(s *scope) (objection, err error) {
 		return step.Stop(reason, fmt.Errorf("%s is held, nothing of it is applied: %w", s.commit.Revision, unsigned)), nil
 	}
 	last := s.repository.Status.LastAttemptedRevision
-	if !compared(s.repository) {
+	if !upstream.Compared(s.repository) {
 		return nil, nil
 	}
 	about := s.commit.Ancestry
@@ -89,7 +90,7 @@ func (r *Reconciler) objection(s *scope) (objection, err error) {
 		// The commit was fetched before the last one was accepted, so the cached answer does not say how they are related.
 		r.Commits.Forget(string(s.repository.UID))
 		return nil, step.Soon(time.Second)
-	case about.Descends, git.HigherVersion(s.commit.Revision, last) && bySemver(s.repository):
+	case about.Descends, git.HigherVersion(s.commit.Revision, last) && upstream.BySemver(s.repository):
 		return nil, nil
 	case confirms(s.repository, v1alpha1.ConfirmHistoryAnnotation, s.commit):
 		return nil, nil
@@ -104,37 +105,6 @@ func rewritten(s *scope, last string) error {
 	}
 	return fmt.Errorf("%s: it is held, nothing of it is applied; push a commit that descends, or if it is meant, %s",
 		what, command.Annotate(command.Admin.In(s.repository.Spec.Tenant), "repository", s.repository, v1alpha1.ConfirmHistoryAnnotation, s.commit.Hash))
-}
-
-// compared reports whether new commits are compared with the last accepted one: there is one, it has the same URL and ref, and the spec
-// does not allow any history. A status without a source counts as the same source.
-func compared(repository *v1alpha1.Repository) bool {
-	status := &repository.Status
-	return repository.Spec.History != v1alpha1.HistoryAny && v1alpha1.CommitOf(status.LastAttemptedRevision) != "" &&
-		(status.Source == "" || status.Source == sourceOf(repository))
-}
-
-// sourceOf names the URL and the ref of a repository.
-func sourceOf(repository *v1alpha1.Repository) string {
-	ref := repository.Spec.Ref
-	if ref == nil {
-		return repository.Spec.URL
-	}
-	source := repository.Spec.URL
-	for _, part := range []struct{ name, value string }{
-		{"commit", ref.Commit}, {"name", ref.Name}, {"semver", ref.SemVer}, {"tag", ref.Tag}, {"branch", ref.Branch},
-	} {
-		if part.value != "" {
-			source += " " + part.name + "=" + part.value
-		}
-	}
-	return source
-}
-
-// bySemver reports whether a semver range selects the commit: tags of different versions need not descend from each other.
-func bySemver(repository *v1alpha1.Repository) bool {
-	ref := repository.Spec.Ref
-	return ref != nil && ref.SemVer != "" && ref.Commit == "" && ref.Name == ""
 }
 
 // confirms reports whether an annotation confirms this one commit.

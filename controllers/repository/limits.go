@@ -2,21 +2,35 @@ package repository
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/declared"
 	"github.com/kubeop/kubeop/controllers/usage"
-	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/tree"
 )
 
-// limits returns the limits for reading a tenant's own repository. For the platform repository, they are those for tenants that have none
-// of their own.
-func (r *Reconciler) limits(ctx context.Context, name string) (budget.Limits, error) {
+// reader returns the reader of a tenant's own repository, with the limits and the clusters of the tenant; with "", that of the platform repository, whose
+// limits are for tenants that have none of their own.
+func (r *Reconciler) reader(ctx context.Context, name string) (*tree.Reader, error) {
 	tenant, err := r.tenant(ctx, name)
-	return r.Usage.Limits.With(&tenant.Spec.Limits), err
+	if err != nil {
+		return nil, err
+	}
+	clusters := &v1alpha1.ClusterList{}
+	if err := r.Client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the clusters: %w", err)
+	}
+	reader := r.Tree.Within(r.Usage.Limits.With(&tenant.Spec.Limits))
+	reader.Placement = tree.Placement{Cluster: r.Tree.Placement.Cluster, Rules: declared.Clusters(clusters.Items), Tenant: tenant.Spec.Clusters, Live: func(ref identity.Ref) (client.Object, error) {
+		return r.inCache(ctx, ref)
+	}}
+	return reader, nil
 }
 
 // applied is the size of an applied object, and the time of the apply.

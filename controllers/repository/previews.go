@@ -10,7 +10,9 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/preview"
 	"github.com/kubeop/kubeop/controllers/repository/queue"
+	"github.com/kubeop/kubeop/controllers/repository/upstream"
 	"github.com/kubeop/kubeop/delivery/fetch/git"
+	"github.com/kubeop/kubeop/gitops/files"
 	"github.com/kubeop/kubeop/gitops/host"
 	"github.com/kubeop/kubeop/gitops/identity"
 	gitpreview "github.com/kubeop/kubeop/gitops/preview"
@@ -32,12 +34,12 @@ func (r *Reconciler) addPreviews(ctx context.Context, s *scope, now *tree.Tree) 
 	result, err := r.Previews.Read(ctx, preview.Request{
 		Repository: repository, Commit: s.commit, Parents: now.Parents(), Frozen: tenant.Spec.Frozen,
 		Read: func(parent *v1alpha1.Project, of gitpreview.Preview, commit git.Commit) ([]string, error) {
-			root, err := commit.Root.Sub(pathOf(repository.Spec.Path))
+			root, err := commit.Root.Sub(upstream.Folder(repository.Spec.Path))
 			if err != nil {
 				return nil, fmt.Errorf("spec.path: %w", err)
 			}
 			from := tree.Origin{Of: parent.Name, Branch: of.Name, Revision: commit.Revision, Author: commit.Author}
-			project, err := r.Tree.Within(now.Limits).ReadPreview(tree.FilesOf(root), now.Scope, tree.PreviewOf(parent, of.Project, from), before)
+			project, err := r.Tree.Within(now.Limits).ReadPreview(files.Of(root), now.Scope, tree.PreviewOf(parent, of.Project, from), before)
 			if err != nil {
 				return nil, err
 			}

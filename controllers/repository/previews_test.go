@@ -22,7 +22,7 @@ import (
 // withPreview is the tree of main, with the project shop, and the preview of the branch x, which has the apps web and api.
 func (c *cluster) withPreview(main *tree.Tree) (both *tree.Tree, status v1alpha1.PreviewStatus) {
 	c.t.Helper()
-	branch := inMemory(files(map[string]string{"web": nginx, "api": nginx}))
+	branch := inMemory(acmeFiles(map[string]string{"web": nginx, "api": nginx}))
 	read, err := c.Tree.ReadPreview(branch, main.Scope, tree.Preview{
 		Project: preview.Object(&v1alpha1.Project{Spec: v1alpha1.ProjectSpec{Previews: &v1alpha1.ProjectPreviews{}}}, "shop-pr-x"),
 		Origin:  tree.Origin{Of: "shop", Branch: "x", Revision: "x@sha1:1", Author: "Bob"}, Adapt: func(*v1alpha1.App) {},

@@ -22,6 +22,7 @@ import (
 	"github.com/kubeop/kubeop/controllers/credentials"
 	"github.com/kubeop/kubeop/controllers/declared"
 	"github.com/kubeop/kubeop/controllers/repository/queue"
+	"github.com/kubeop/kubeop/controllers/repository/upstream"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/gitops/code"
@@ -206,13 +207,14 @@ func TestLimitsAreThoseOfTheRepositorysTenant(t *testing.T) {
 	seven := int32(7)
 	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{Limits: v1alpha1.TenantLimits{Apps: &seven}}}
 	k := newCluster(t, tenant)
+	k.Tree = &tree.Reader{}
 	for name, want := range map[string]int64{"acme": 7, "": budget.Default().Apps, "unknown": budget.Default().Apps} {
-		if got, err := k.limits(t.Context(), name); err != nil || got.Apps != want {
-			t.Errorf("of %q: %d apps, want %d (%v)", name, got.Apps, want, err)
+		if got, err := k.reader(t.Context(), name); err != nil || got.Limits.Apps != want {
+			t.Errorf("of %q: %+v, want %d apps (%v)", name, got, want, err)
 		}
 	}
 	k.fails = ".Tenant"
-	if _, err := k.limits(t.Context(), "acme"); !errors.Is(err, errAway) {
+	if _, err := k.reader(t.Context(), "acme"); !errors.Is(err, errAway) {
 		t.Errorf("a tenant that cannot be read: %v", err)
 	}
 }
@@ -363,10 +365,10 @@ func TestAnAppIsHeldToTheFoldersOfItsOwnTenant(t *testing.T) {
 }
 
 func TestAFetchForOneFolderKeepsTheBranch(t *testing.T) {
-	if got := narrowed(&sourcev1.GitRepositoryRef{Branch: "main", Tag: "v1", SemVer: ">1"}, "abc"); got.Branch != "main" || got.Commit != "abc" || got.Tag != "" || got.SemVer != "" {
+	if got := upstream.Narrowed(&sourcev1.GitRepositoryRef{Branch: "main", Tag: "v1", SemVer: ">1"}, "abc"); got.Branch != "main" || got.Commit != "abc" || got.Tag != "" || got.SemVer != "" {
 		t.Errorf("got %+v", got)
 	}
-	if got := narrowed(nil, "abc"); got.Commit != "abc" || got.Branch != "" {
+	if got := upstream.Narrowed(nil, "abc"); got.Commit != "abc" || got.Branch != "" {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/preview"
+	"github.com/kubeop/kubeop/controllers/repository/upstream"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/controllers/usage"
 	"github.com/kubeop/kubeop/delivery/backoff"
@@ -60,6 +61,8 @@ type beside struct {
 
 // content is what was read of the commit and of the branches with previews.
 type content struct {
+	// cluster is the name of this cluster.
+	cluster  string
 	found    *tree.Tree
 	previews preview.Result
 	// unapplied are the objects of previews that could not be applied in this pass.
@@ -106,6 +109,7 @@ func (s *scope) Record() {
 	if s.found == nil {
 		return
 	}
+	status.Cluster, status.ProjectsElsewhere = s.cluster, s.found.ProjectsElsewhere()
 	status.Problems = few.Lines(s.problems(maxProblems+1), s.problemCount(), maxProblems)
 	status.Previews = s.previews.Status
 	if s.weighed {
@@ -116,7 +120,7 @@ func (s *scope) Record() {
 	}
 	if s.valid {
 		status.LastAppliedRevision = s.commit.Revision
-		status.AppliedSource = placeOf(s.repository)
+		status.AppliedSource = upstream.Place(s.repository)
 	}
 }
 
@@ -128,10 +132,14 @@ func (s *scope) Again() time.Duration {
 // Summary is Ready's message.
 func (s *scope) Summary() string {
 	c := s.found.Counts()
-	if s.repository.Spec.Tenant != "" {
-		return fmt.Sprintf("Synced %s: %s, %s", few.ShortRevision(s.commit.Revision), few.Count(c.Projects, "project"), few.Count(c.Apps, "app"))
+	summary := fmt.Sprintf("%s, %s", few.Count(c.Projects, "project"), few.Count(c.Apps, "app"))
+	if s.repository.Spec.Tenant == "" {
+		summary = few.Count(c.Tenants, "tenant") + ", " + summary
 	}
-	return fmt.Sprintf("Synced %s: %s, %s, %s", few.ShortRevision(s.commit.Revision), few.Count(c.Tenants, "tenant"), few.Count(c.Projects, "project"), few.Count(c.Apps, "app"))
+	if n := s.found.ProjectsElsewhere(); n > 0 {
+		summary += fmt.Sprintf("; %s on other clusters", few.Count(n, "project"))
+	}
+	return fmt.Sprintf("Synced %s: %s", few.ShortRevision(s.commit.Revision), summary)
 }
 
 // reached says how far the commit has been applied.

@@ -11,32 +11,15 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/credentials"
+	"github.com/kubeop/kubeop/controllers/repository/upstream"
 	"github.com/kubeop/kubeop/delivery/command"
 	"github.com/kubeop/kubeop/delivery/fetch/transport"
 )
 
-// secretsOf returns the names of the Secrets that a repository names.
-func secretsOf(repository *v1alpha1.Repository) []string {
-	refs := []*v1alpha1.LocalSecretReference{repository.Spec.SecretRef, repository.Spec.HookSecretRef}
-	if repository.Spec.Verify != nil {
-		refs = append(refs, &repository.Spec.Verify.SecretRef)
-	}
-	if repository.Spec.CommitStatus != nil {
-		refs = append(refs, repository.Spec.CommitStatus.SecretRef)
-	}
-	var names []string
-	for _, ref := range refs {
-		if ref != nil {
-			names = append(names, ref.Name)
-		}
-	}
-	return names
-}
-
 // secretVersions returns the versions of a repository's Secrets, to notice changes. A Secret that cannot be read has no version; the fetch
 // reads it, too, and reports the error.
 func (r *Reconciler) secretVersions(repository *v1alpha1.Repository) (versions string) {
-	for _, name := range secretsOf(repository) {
+	for _, name := range upstream.Secrets(repository) {
 		secret := credentials.MetadataOnly()
 		if err := r.Secrets.Get(context.Background(), client.ObjectKey{Namespace: r.Namespace, Name: name}, secret); err == nil {
 			versions += " " + secret.ResourceVersion

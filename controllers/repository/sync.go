@@ -14,12 +14,14 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/declared"
 	"github.com/kubeop/kubeop/controllers/declaredby"
+	"github.com/kubeop/kubeop/controllers/repository/upstream"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/apply"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/delivery/fetch/verdict"
 	"github.com/kubeop/kubeop/delivery/inventory"
 	"github.com/kubeop/kubeop/gitops/code"
+	"github.com/kubeop/kubeop/gitops/files"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -38,12 +40,12 @@ const (
 // sync reads the changes of the commit and applies them. An object that fails holds up only those that depend on it. An invalid file is a
 // problem, reported by checkProblems; a failure of the API server or the network is an error.
 func (r *Reconciler) sync(ctx context.Context, s *scope) error {
-	root, err := s.commit.Root.Sub(pathOf(s.repository.Spec.Path))
+	root, err := s.commit.Root.Sub(upstream.Folder(s.repository.Spec.Path))
 	if err != nil {
 		return pathError(fmt.Errorf("spec.path: %w", err))
 	}
 	s.progress = r.records.begin(s.repository.UID, s.repository.Name)
-	if err := r.read(ctx, s, tree.FilesOf(root)); err != nil {
+	if err := r.read(ctx, s, files.Of(root)); err != nil {
 		return err
 	}
 	if !s.found.Usable() {
@@ -100,11 +102,14 @@ func joined(failed, collected error) error {
 func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error {
 	spec, p := s.repository.Spec, s.progress
 	as := tree.Scope{Repository: s.repository.Name, Tenant: spec.Tenant, Path: spec.Path}
-	limits, err := r.limits(ctx, spec.Tenant)
+	reader, err := r.reader(ctx, spec.Tenant)
 	if err != nil {
 		return err
 	}
-	if p.tree != nil && p.tree.Scope == as && p.revision == s.commit.Revision && p.tree.Limits == limits {
+	if own := reader.Placement.Cluster; own != nil {
+		s.cluster = *own
+	}
+	if p.tree != nil && p.tree.Scope == as && p.revision == s.commit.Revision && reader.Made(p.tree) {
 		return r.addPreviews(ctx, s, p.tree)
 	}
 	if err := s.announce(); err != nil {
@@ -118,7 +123,7 @@ func (r *Reconciler) read(ctx context.Context, s *scope, root tree.Files) error 
 		}
 		before = tree.Accepted(as, there)
 	}
-	now := r.Tree.Within(limits).Read(root, as, before)
+	now := reader.Read(root, as, before)
 	if file, err := now.Unread(); err != nil {
 		return step.Fail(v1alpha1.FetchFailedReason, fmt.Errorf("reading %s: %w", file, err))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/controllers/refusal"
+	"github.com/kubeop/kubeop/controllers/repository/upstream"
 	"github.com/kubeop/kubeop/controllers/step"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
 	"github.com/kubeop/kubeop/delivery/fetch/pool"
@@ -81,8 +82,8 @@ func TestASourceIsNamedByItsRef(t *testing.T) {
 	} {
 		repository := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{URL: "u"}}
 		repository.Spec.Ref = c.ref
-		if got := sourceOf(repository); got != c.want || bySemver(repository) != c.bySemver {
-			t.Errorf("%s: %q, by range %t, want %q, %t", name, got, bySemver(repository), c.want, c.bySemver)
+		if got := upstream.Source(repository); got != c.want || upstream.BySemver(repository) != c.bySemver {
+			t.Errorf("%s: %q, by range %t, want %q, %t", name, got, upstream.BySemver(repository), c.want, c.bySemver)
 		}
 	}
 }
@@ -102,7 +103,7 @@ func TestACommitIsComparedWithTheLastOneOfTheSameSource(t *testing.T) {
 		repository := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{URL: "u"}}
 		repository.Status.LastAttemptedRevision, repository.Status.Source = "main@sha1:1", "u"
 		c.change(repository)
-		if got := compared(repository); got != c.want {
+		if got := upstream.Compared(repository); got != c.want {
 			t.Errorf("%s: compared %t, want %t", name, got, c.want)
 		}
 	}

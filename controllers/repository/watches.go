@@ -46,6 +46,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, secrets, keys cache.Cach
 		Watches(&v1alpha1.Policy{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		Watches(&v1alpha1.Registry{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		Watches(&v1alpha1.PriceList{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
+		Watches(&v1alpha1.Cluster{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
+		Watches(&v1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Tenant{}, r.changedByOthers(), builder.WithPredicates(notOurs)).
 		Watches(&v1alpha1.Tenant{}, handler.EnqueueRequestsFromMapFunc(own), builder.WithPredicates(termsChanged)).
 		Watches(&v1alpha1.Policy{}, handler.EnqueueRequestsFromMapFunc(r.Usage.Budgets.UnderPolicy), builder.WithPredicates(usage.QuotaChanged)).
@@ -76,13 +78,26 @@ func own(_ context.Context, tenant client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: tenant.GetName()}}}
 }
 
-// termsChanged passes updates of a Tenant that change its policies, its limits, its budget, what its projects may have of that, its freeze windows, or whether it is frozen.
+// all are all Repositories: where their projects are follows from the Clusters.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) (requests []reconcile.Request) {
+	repositories := &v1alpha1.RepositoryList{}
+	if err := r.Client.List(ctx, repositories, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "Listing the repositories after a Cluster changed") // They are reconciled when their interval is over.
+	}
+	for i := range repositories.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&repositories.Items[i])})
+	}
+	return requests
+}
+
+// termsChanged passes updates of a Tenant that change its policies, its clusters, its limits, its budget, what its projects may have of that, its freeze windows, or whether it is frozen.
 var termsChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*v1alpha1.Tenant), e.ObjectNew.(*v1alpha1.Tenant)
 		return was.Spec.Frozen != is.Spec.Frozen || !equality.Semantic.DeepEqual(was.Spec.Policies, is.Spec.Policies) ||
 			!equality.Semantic.DeepEqual(was.Spec.Limits, is.Spec.Limits) || !equality.Semantic.DeepEqual(was.Spec.Freeze, is.Spec.Freeze) ||
+			!equality.Semantic.DeepEqual(was.Spec.Clusters, is.Spec.Clusters) ||
 			!equality.Semantic.DeepEqual(was.Spec.Budget, is.Spec.Budget) || !equality.Semantic.DeepEqual(was.Spec.Quota, is.Spec.Quota)
 	},
 	DeleteFunc: func(event.DeleteEvent) bool { return false },

@@ -86,6 +86,10 @@ func (d *Result) wrongKind(at identity.Ref) {
 		d.AddAt(code.WrongKind, "kind", "PriceLists are declared in prices/<pricelist>.yaml of the platform repository only")
 		return
 	}
+	if kind == v1alpha1.ClusterKind && d.Value["apiVersion"] == v1alpha1.GroupVersion.String() {
+		d.AddAt(code.WrongKind, "kind", "Clusters are declared in clusters/<cluster>.yaml of the platform repository only")
+		return
+	}
 	if kind == v1alpha1.TenantKind {
 		d.AddAt(code.WrongKind, "kind", "Tenants are declared in tenants/<tenant>/tenant.yaml of the platform repository only")
 		return

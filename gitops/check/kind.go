@@ -35,6 +35,7 @@ var declarable = map[string]func() client.Object{
 	v1alpha1.PolicyKind:    func() client.Object { return &v1alpha1.Policy{} },
 	v1alpha1.RegistryKind:  func() client.Object { return &v1alpha1.Registry{} },
 	v1alpha1.PriceListKind: func() client.Object { return &v1alpha1.PriceList{} },
+	v1alpha1.ClusterKind:   func() client.Object { return &v1alpha1.Cluster{} },
 	v1alpha1.TenantKind:    func() client.Object { return &v1alpha1.Tenant{} },
 	v1alpha1.ProjectKind:   func() client.Object { return &v1alpha1.Project{} },
 	v1alpha1.AppKind:       func() client.Object { return &v1alpha1.App{} },

@@ -105,8 +105,14 @@ const (
 	ContradictingPolicies Code = "contradicting-policies"
 	// UnknownPriceList: a tenant names a price list that no file declares.
 	UnknownPriceList Code = "unknown-price-list"
-	// SecondDefault: two price lists are the default.
+	// SecondDefault: two price lists, or two clusters, are the default.
 	SecondDefault Code = "second-default"
+	// UnknownCluster: a tenant or a project names a cluster that no file declares.
+	UnknownCluster Code = "unknown-cluster"
+	// ClusterNotAllowed: a project names a cluster that its tenant may not use.
+	ClusterNotAllowed Code = "cluster-not-allowed"
+	// UndecidedPlacement: it is not known which projects the operator takes, so nothing of the commit is used.
+	UndecidedPlacement Code = "undecided-placement"
 	// UnknownTenant: a registry names a tenant that no folder declares.
 	UnknownTenant Code = "unknown-tenant"
 	// SecondRegistry: two registries give credentials for the same host to one tenant.

@@ -1,4 +1,4 @@
-// Package identity identifies the Policies, Registries, PriceLists, Tenants, Projects and Apps of repositories by their place in the repository. The key of the object in the
+// Package identity identifies the Policies, Registries, PriceLists, Clusters, Tenants, Projects and Apps of repositories by their place in the repository. The key of the object in the
 // cluster follows from the place.
 package identity
 
@@ -12,12 +12,15 @@ import (
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
-// Ref identifies a Policy, a Registry, a PriceList, a Tenant, a Project or an App. Of the first three, only the field of their kind is set. Of a
+// Ref identifies a Policy, a Registry, a PriceList, a Cluster, a Tenant, a Project or an App. Of the first four, only the field of their kind is set. Of a
 // Tenant, Project and App are empty; of a Project, App is.
-type Ref struct{ Tenant, Project, App, Policy, Registry, PriceList string }
+type Ref struct{ Tenant, Project, App, Policy, Registry, PriceList, Cluster string }
 
-// OneFile reports whether the object is declared by a file of its own, which has its name, and not by a folder: a Policy, a Registry or a PriceList.
-func (r Ref) OneFile() bool { return r.Policy != "" || r.Registry != "" || r.PriceList != "" }
+// OneFile reports whether the object is declared by a file of its own, which has its name, and not by a folder: a Policy, a Registry, a PriceList
+// or a Cluster.
+func (r Ref) OneFile() bool {
+	return r.Policy != "" || r.Registry != "" || r.PriceList != "" || r.Cluster != ""
+}
 
 // Kind of the object.
 func (r Ref) Kind() string {
@@ -28,6 +31,8 @@ func (r Ref) Kind() string {
 		return v1alpha1.RegistryKind
 	case r.PriceList != "":
 		return v1alpha1.PriceListKind
+	case r.Cluster != "":
+		return v1alpha1.ClusterKind
 	case r.App != "":
 		return v1alpha1.AppKind
 	case r.Project != "":
@@ -40,7 +45,7 @@ func (r Ref) Kind() string {
 func (r Ref) Key() client.ObjectKey {
 	switch {
 	case r.OneFile():
-		return client.ObjectKey{Name: r.Policy + r.Registry + r.PriceList}
+		return client.ObjectKey{Name: r.Policy + r.Registry + r.PriceList + r.Cluster}
 	case r.App != "":
 		return client.ObjectKey{Namespace: v1alpha1.ProjectNamespace(r.Tenant, r.Project), Name: r.App}
 	case r.Project != "":
@@ -49,7 +54,7 @@ func (r Ref) Key() client.ObjectKey {
 	return client.ObjectKey{Name: r.Tenant}
 }
 
-// Path is "tenant", "tenant/project" or "tenant/project/app", or the name of a Policy, a Registry or a PriceList, which can be that of a Tenant, too. Sorted by
+// Path is "tenant", "tenant/project" or "tenant/project/app", or the name of a Policy, a Registry, a PriceList or a Cluster, which can be that of a Tenant, too. Sorted by
 // Path, an object comes after its parent.
 func (r Ref) Path() string {
 	if r.OneFile() {
@@ -67,6 +72,8 @@ func (r Ref) File(platform bool) string {
 		return layout.RegistryFile(r.Registry)
 	case r.PriceList != "":
 		return layout.PriceListFile(r.PriceList)
+	case r.Cluster != "":
+		return layout.ClusterFile(r.Cluster)
 	}
 	folder := ""
 	switch {
@@ -115,6 +122,8 @@ func Of(o client.Object) (Ref, bool) {
 		return Ref{Registry: o.GetName()}, true
 	case *v1alpha1.PriceList:
 		return Ref{PriceList: o.GetName()}, true
+	case *v1alpha1.Cluster:
+		return Ref{Cluster: o.GetName()}, true
 	case *v1alpha1.Tenant:
 		return Ref{Tenant: o.GetName()}, true
 	case *v1alpha1.Project:

@@ -17,18 +17,20 @@ const (
 	TenantFile  = "tenant.yaml"
 	ProjectFile = "project.yaml"
 	AppFile     = "app.yaml"
-	// policyFile, registryFile and priceListFile are names that people give an object in a wrong folder. In PoliciesFolder, RegistriesFolder and
-	// PricesFolder, the files have the names of their objects.
+	// policyFile, registryFile, priceListFile and clusterFile are names that people give an object in a wrong folder. In PoliciesFolder, RegistriesFolder,
+	// PricesFolder and ClustersFolder, the files have the names of their objects.
 	policyFile    = "policy.yaml"
 	registryFile  = "registry.yaml"
 	priceListFile = "pricelist.yaml"
+	clusterFile   = "cluster.yaml"
 
 	TenantsFolder = "tenants"
 	// PoliciesFolder holds the policies, each in a file of its own, in the platform repository only.
 	PoliciesFolder = "policies"
-	// RegistriesFolder holds the registries, and PricesFolder the price lists, in the same way.
+	// RegistriesFolder holds the registries, PricesFolder the price lists, and ClustersFolder the clusters, in the same way.
 	RegistriesFolder = "registries"
 	PricesFolder     = "prices"
+	ClustersFolder   = "clusters"
 	ProjectsFolder   = "projects"
 	// PlatformFolder holds the projects of the platform itself, in the platform repository only.
 	PlatformFolder = "platform"
@@ -91,7 +93,7 @@ func Declares(file string) bool {
 	return slices.ContainsFunc([]string{TenantFile, ProjectFile, AppFile}, func(name string) bool { return Nearly(path.Base(file), name) })
 }
 
-// DeclaresByName reports whether a file looks like one that declares a Policy, a Registry or a PriceList: by its name, or by the name of its folder.
+// DeclaresByName reports whether a file looks like one that declares a Policy, a Registry, a PriceList or a Cluster: by its name, or by the name of its folder.
 func DeclaresByName(file string) bool {
 	return slices.ContainsFunc(byName, func(k kindByName) bool { return k.looksLike(file) })
 }
@@ -103,9 +105,16 @@ var byName = []kindByName{
 	{"Policy", "Policies", PoliciesFolder, policyFile},
 	{"Registry", "Registries", RegistriesFolder, registryFile},
 	{"PriceList", "PriceLists", PricesFolder, priceListFile},
+	{clusterKind, "Clusters", ClustersFolder, clusterFile},
 }
 
+// clusterKind is the kind of ClustersFolder. Repositories of Flux have a folder of this name, too, with a folder for each cluster.
+const clusterKind = "Cluster"
+
 func (k kindByName) looksLike(file string) bool {
+	if k.kind == clusterKind {
+		return Nearly(path.Base(file), k.file) || IsYAML(file) && strings.ToLower(path.Base(path.Dir(file))) == k.folder
+	}
 	return Nearly(path.Base(file), k.file) || IsYAML(file) && slices.Contains(strings.Split(strings.ToLower(path.Dir(file)), "/"), k.folder)
 }
 
@@ -121,7 +130,10 @@ func RegistryFile(name string) string { return Join(RegistriesFolder, name+".yam
 // PriceListFile is the path of the file that declares a PriceList.
 func PriceListFile(name string) string { return Join(PricesFolder, name+".yaml") }
 
-// NameOf returns the name of the object that a file of PoliciesFolder, RegistriesFolder or PricesFolder is about, whether the spelling of its extension is
+// ClusterFile is the path of the file that declares a Cluster.
+func ClusterFile(name string) string { return Join(ClustersFolder, name+".yaml") }
+
+// NameOf returns the name of the object that a file of PoliciesFolder, RegistriesFolder, PricesFolder or ClustersFolder is about, whether the spelling of its extension is
 // right or not.
 func NameOf(file string) string { return stem(path.Base(file)) }
 
@@ -149,10 +161,10 @@ func Belongs(file string, platform bool) string {
 	return belongs(name, projects)
 }
 
-// belongsByName says where a file belongs that looks like one of a Policy, a Registry or a PriceList; "" for any other.
+// belongsByName says where a file belongs that looks like one of a Policy, a Registry, a PriceList or a Cluster; "" for any other.
 func belongsByName(file string, platform bool) string {
 	for _, k := range byName {
-		folder := strings.HasPrefix(strings.ToLower(file), k.folder+"/")
+		folder := strings.HasPrefix(strings.ToLower(file), k.folder+"/") && (k.kind != clusterKind || k.looksLike(file))
 		switch {
 		case !platform && (folder || Nearly(path.Base(file), k.file)):
 			return k.plural + " are declared in " + k.place() + " of the platform repository only"

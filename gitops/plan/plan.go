@@ -31,6 +31,8 @@ type Loss struct {
 	Tenants int
 	// Projects is how many projects have the credentials of the object, if it is a Registry.
 	Projects int
+	// Cluster is the name of the cluster on which the commit places the object, which has this one no longer; "" if the commit does not declare it.
+	Cluster string
 	// Preview: the object belongs to a preview, which goes with its branch. Only its data is a reason to ask.
 	Preview bool
 }
@@ -67,7 +69,7 @@ type Confirmed struct {
 
 // Verdict says which objects are deleted, and which deletions are held.
 type Verdict struct {
-	// Go are the objects to delete, in this order: Apps, then Projects, then Tenants, then Policies, Registries and PriceLists.
+	// Go are the objects to delete, in this order: Apps, then Projects, then Tenants, then Policies, Registries, PriceLists and Clusters.
 	Go []Loss
 	// Held are the objects whose deletion waits for a confirmation. Why is the reason, Lines list the objects and their claims, and Token is
 	// the value that confirms the deletion.
@@ -150,6 +152,8 @@ func (c Commit) doubt(l Loss) string {
 		return "it declares nothing any more"
 	case c.Foreign:
 		return "it declares nothing of what runs, as another repository would"
+	case l.Cluster != "": // What it has here is not moved, so a person says when the other cluster is ready.
+		return fmt.Sprintf("it places %s on cluster %s, and nothing of what it has here goes along", l.placed(), l.Cluster)
 	case l.Ref.Kind() == v1alpha1.TenantKind:
 		return "it removes a tenant"
 	case l.Tenants > 0: // Their apps may have more without it.
@@ -218,6 +222,9 @@ func lines(held []Loss) []string {
 	}
 	return append(data, objects...)
 }
+
+// placed names an object that is on another cluster.
+func (l Loss) placed() string { return strings.ToLower(l.Ref.Kind()) + " " + l.Ref.Path() }
 
 // under says how many tenants are under a Policy.
 func (l Loss) under() string {

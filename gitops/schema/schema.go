@@ -23,12 +23,13 @@ const Draft = "http://json-schema.org/draft-07/schema#"
 func Names() map[string]string {
 	return map[string]string{
 		"app": layout.AppFile, "project": layout.ProjectFile, "tenant": layout.TenantFile, "kubeop": layout.VersionFile, "policy": layout.PolicyFile("*"),
-		"registry": layout.RegistryFile("*"), "pricelist": layout.PriceListFile("*"),
+		"registry": layout.RegistryFile("*"), "pricelist": layout.PriceListFile("*"), "cluster": layout.ClusterFile("*"),
 	}
 }
 
 // resources are the plural names of the kinds, by the names of their schemas.
-var resources = map[string]string{"app": "apps", "project": "projects", "tenant": "tenants", "policy": "policies", "registry": "registries", "pricelist": "pricelists"}
+var resources = map[string]string{"app": "apps", "project": "projects", "tenant": "tenants", "policy": "policies", "registry": "registries", "pricelist": "pricelists",
+	"cluster": "clusters"}
 
 // Of returns the schema of a name, as indented JSON.
 func Of(name string) ([]byte, error) {
@@ -49,7 +50,7 @@ func root(name string) (map[string]any, error) {
 	}
 	resource, ok := resources[name]
 	if !ok {
-		return nil, fmt.Errorf("there is no schema %q; there are app, project, tenant, policy, registry, pricelist and kubeop", name)
+		return nil, fmt.Errorf("there is no schema %q; there are app, project, tenant, policy, registry, pricelist, cluster and kubeop", name)
 	}
 	data, err := charts.CRDs.ReadFile("kubeop/crds/" + v1alpha1.Group + "_" + resource + ".yaml")
 	if err != nil {
@@ -101,7 +102,7 @@ func file(object map[string]any, kind string) map[string]any {
 }
 
 func nameOf(kind string) string {
-	if kind == v1alpha1.PolicyKind || kind == v1alpha1.RegistryKind || kind == v1alpha1.PriceListKind {
+	if kind == v1alpha1.PolicyKind || kind == v1alpha1.RegistryKind || kind == v1alpha1.PriceListKind || kind == v1alpha1.ClusterKind {
 		return "Name is the name of the file, without .yaml."
 	}
 	return "Name is the name of the folder that the file is in."

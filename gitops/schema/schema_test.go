@@ -99,6 +99,11 @@ func TestTheSamplesFitTheSchemas(t *testing.T) {
 	if err := validate(t, compiled(t, "registry"), registry); err != nil {
 		t.Error(err)
 	}
+	// The samples are for one cluster.
+	checked["cluster"]++
+	if err := validate(t, compiled(t, "cluster"), "{apiVersion: paas.kubeop.io/v1alpha1, kind: Cluster, metadata: {name: west}, spec: {default: true, server: 'https://west.example.com:6443', description: The first one}}"); err != nil {
+		t.Error(err)
+	}
 	for name := range Names() {
 		if checked[name] == 0 {
 			t.Errorf("no sample of %s was checked", name)
@@ -158,7 +163,7 @@ func TestRulesAreDescribed(t *testing.T) {
 }
 
 func TestAnUnknownSchemaIsAnErrorThatNamesTheOthers(t *testing.T) {
-	if _, err := Of("pod"); err == nil || err.Error() != `there is no schema "pod"; there are app, project, tenant, policy, registry, pricelist and kubeop` {
+	if _, err := Of("pod"); err == nil || err.Error() != `there is no schema "pod"; there are app, project, tenant, policy, registry, pricelist, cluster and kubeop` {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"io/fs"
 	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -63,27 +62,11 @@ func (p *pass) checkApp(n, before *node) *check.Result {
 
 // look lists an app's folder recursively. Every symlink and submodule is a finding, because the files that a chart or a kustomization would
 // read through it are not in this commit.
-func (p *pass) look(dir string) (check.Folder, []document.Finding) {
-	all := check.Folder{}
-	var findings []document.Finding
-	inside := false
-	err := fs.WalkDir(p.files, dir, func(name string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if !inside { // The folder itself comes first. A hostile tree may also contain an entry ".".
-			inside = true
-			return nil
-		}
-		if name != dir {
-			all[strings.TrimPrefix(name, dir+"/")] = e
-		}
-		if why := layout.Unusable(e); why != "" {
-			findings = append(findings, document.Finding{File: name, Code: code.UnusableFile, Why: why})
-			return layout.SkipUnusable(e)
-		}
-		return nil
-	})
+func (p *pass) look(dir string) (all check.Folder, findings []document.Finding) {
+	all, unusable, err := layout.Walk(p.files, dir)
+	for name, why := range unusable {
+		findings = append(findings, document.Finding{File: name, Code: code.UnusableFile, Why: why})
+	}
 	if err != nil {
 		findings = append(findings, readFailure(dir, err))
 	}

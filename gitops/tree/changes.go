@@ -1,19 +1,23 @@
 package tree
 
-import "github.com/kubeop/kubeop/gitops/identity"
+import (
+	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/merge"
+)
 
-// Changes calls changed with every object whose folder is new, changed or deleted: first the policies, the registries and the price lists, then the others in the order
+// Changes calls changed with every object whose folder is new, changed or deleted: first the policies, the registries, the price lists and the clusters, then the others in the order
 // of Git, parents first. before is nil if there is no earlier tree. Unchanged folders are not visited.
 func Changes(before, after *Tree, changed func(identity.Ref)) {
 	var was []*Tenant
-	var policies, registries, prices []*Definition
+	var policies, registries, prices, clusters []*Definition
 	if before != nil && before.Scope == after.Scope {
-		was, policies, registries, prices = before.Tenants, before.Policies, before.Registries, before.PriceLists
+		was, policies, registries, prices, clusters = before.Tenants, before.Policies, before.Registries, before.PriceLists, before.Clusters
 	}
 	file := func(b, a *Definition) { changed(refOf(b, a)) }
 	both(policies, after.Policies, file)
 	both(registries, after.Registries, file)
 	both(prices, after.PriceLists, file)
+	both(clusters, after.Clusters, file)
 	both(was, after.Tenants, func(b, a *Tenant) {
 		var projects, earlier []*Project
 		if b != nil {
@@ -48,25 +52,8 @@ func changesOf(b, a *Project, changed func(identity.Ref)) {
 	both(earlier, apps, func(b, a *App) { changed(refOf(b, a)) })
 }
 
-// both merges two sorted lists by name and calls f with each pair of nodes that differ. b or a is nil if its list does not have the name.
-func both[N named](before, after []N, f func(b, a N)) {
-	var none N
-	for len(before)+len(after) > 0 {
-		switch {
-		case len(after) == 0 || len(before) > 0 && before[0].name() < after[0].name():
-			f(before[0], none)
-			before = before[1:]
-		case len(before) == 0 || after[0].name() < before[0].name():
-			f(none, after[0])
-			after = after[1:]
-		default:
-			if before[0] != after[0] {
-				f(before[0], after[0])
-			}
-			before, after = before[1:], after[1:]
-		}
-	}
-}
+// both calls f with each pair of nodes that differ, see merge.Differ.
+func both[N named](before, after []N, f func(b, a N)) { merge.Differ(before, after, N.name, f) }
 
 // differ reports whether the object itself changed, or has or had problems. Different nodes do not suffice: the node of a Tenant or Project
 // is also new when something below it changed.
@@ -96,7 +83,7 @@ func (t *Tree) Shares(other *Tree) (shared bool) {
 	return shared
 }
 
-// Walk calls f with the node of every object, until f returns false: first the policies, the registries and the price lists, then the others in the
+// Walk calls f with the node of every object, until f returns false: first the policies, the registries, the price lists and the clusters, then the others in the
 // order of Git.
 func (t *Tree) Walk(f func(Node) bool) {
 	for _, d := range t.definitions() {

@@ -160,11 +160,11 @@ func TestAMovedDeclarationIsFound(t *testing.T) {
 // TestAStrayFolderThatCannotBeReadIsAProblem: it may have declarations that were moved there.
 func TestAStrayFolderThatCannotBeReadIsAProblem(t *testing.T) {
 	texts := twoTenants()
-	texts["clusters/prod/readme.md"] = "hello"
-	for path, want := range map[string]int{"clusters/prod": 1, "clusters": 1, "none": 0} {
+	texts["stages/prod/readme.md"] = "hello"
+	for path, want := range map[string]int{"stages/prod": 1, "stages": 1, "none": 0} {
 		tree := fresh(&failing{Files: filesOf(texts), path: path}, Scope{})
 		found := problems(tree)
-		if len(found) != want || want > 0 && (found[0].File != "clusters" || !errors.Is(found[0].Err, fs.ErrPermission)) {
+		if len(found) != want || want > 0 && (found[0].File != "stages" || !errors.Is(found[0].Err, fs.ErrPermission)) {
 			t.Errorf("%s cannot be read: %v", path, found)
 		}
 		if file, err := tree.Unread(); (err != nil) != (want > 0) || (file != "") != (want > 0) {

@@ -6,12 +6,13 @@ import (
 )
 
 // Counts are how many objects of each kind a folder declares, and how many problems it has.
-type Counts struct{ Policies, Registries, PriceLists, Tenants, Projects, Apps, Problems int }
+type Counts struct{ Policies, Registries, PriceLists, Clusters, Tenants, Projects, Apps, Problems int }
 
 func (c *Counts) add(o Counts) {
 	c.Policies += o.Policies
 	c.Registries += o.Registries
 	c.PriceLists += o.PriceLists
+	c.Clusters += o.Clusters
 	c.Tenants += o.Tenants
 	c.Projects += o.Projects
 	c.Apps += o.Apps
@@ -23,7 +24,7 @@ func (t *Tree) Counts() Counts { return t.counts }
 
 // Objects is the number of all objects.
 func (c Counts) Objects() int {
-	return c.Policies + c.Registries + c.PriceLists + c.Tenants + c.Projects + c.Apps
+	return c.Policies + c.Registries + c.PriceLists + c.Clusters + c.Tenants + c.Projects + c.Apps
 }
 
 // count counts what the tree declares, and sorts the problems.
@@ -39,6 +40,8 @@ func (t *Tree) count() {
 			t.counts.Registries++
 		case d.ref.PriceList != "":
 			t.counts.PriceLists++
+		case d.ref.Cluster != "":
+			t.counts.Clusters++
 		default:
 			t.counts.Policies++
 		}

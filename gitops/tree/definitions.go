@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/gitops/allowance"
 	"github.com/kubeop/kubeop/gitops/check"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
@@ -15,14 +16,14 @@ import (
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
-// Definition is a file that declares an object by itself: a Policy, a Registry or a PriceList.
+// Definition is a file that declares an object by itself: a Policy, a Registry, a PriceList or a Cluster.
 type Definition struct {
 	node
-	// byDefault: it is a Policy or a PriceList with spec.default.
+	// byDefault: it is a Policy, a PriceList or a Cluster with spec.default.
 	byDefault bool
 	// grant is the spec of a Registry; nil for others, and for a file with problems.
 	grant *v1alpha1.RegistrySpec
-	// asRead is the Registry or PriceList as its file declares it, if this one is refused because of another file; nil otherwise.
+	// asRead is the Registry, PriceList or Cluster as its file declares it, if this one is refused because of another file; nil otherwise.
 	asRead *Definition
 }
 
@@ -40,26 +41,26 @@ func (d *Definition) fromFile() *Definition {
 // kindByName is a kind whose objects have a file of their own, directly in one folder of the platform repository.
 type kindByName struct {
 	name, folder string
-	file         func(name string) string
 	ref          func(name string) identity.Ref
+	// words name the kind in messages, and missing is the code of the problem that there is no object of a name.
+	words   string
+	missing code.Code
 }
 
 var (
-	policyKind = kindByName{
-		name: v1alpha1.PolicyKind, folder: layout.PoliciesFolder, file: layout.PolicyFile, ref: func(name string) identity.Ref { return identity.Ref{Policy: name} },
-	}
-	registryKind = kindByName{
-		name: v1alpha1.RegistryKind, folder: layout.RegistriesFolder, file: layout.RegistryFile, ref: func(name string) identity.Ref { return identity.Ref{Registry: name} },
-	}
-	priceListKind = kindByName{
-		name: v1alpha1.PriceListKind, folder: layout.PricesFolder, file: layout.PriceListFile, ref: func(name string) identity.Ref { return identity.Ref{PriceList: name} },
-	}
+	policyKind    = kindByName{v1alpha1.PolicyKind, layout.PoliciesFolder, func(name string) identity.Ref { return identity.Ref{Policy: name} }, "policy", code.UnknownPolicy}
+	registryKind  = kindByName{v1alpha1.RegistryKind, layout.RegistriesFolder, func(name string) identity.Ref { return identity.Ref{Registry: name} }, "registry", ""}
+	priceListKind = kindByName{v1alpha1.PriceListKind, layout.PricesFolder, func(name string) identity.Ref { return identity.Ref{PriceList: name} }, "price list", code.UnknownPriceList}
+	clusterKind   = kindByName{v1alpha1.ClusterKind, layout.ClustersFolder, func(name string) identity.Ref { return identity.Ref{Cluster: name} }, "cluster", code.UnknownCluster}
 )
+
+// file is the path of the file that declares the object of a name.
+func (k kindByName) file(name string) string { return k.ref(name).File(true) }
 
 // readDefinitions reads the objects of a kind. unknown: the commit may declare objects that the list does not have.
 func (p *pass) readDefinitions(t *Tree, kind kindByName, before []*Definition, root listing) (all []*Definition, unknown bool) {
 	_, unknown = root.unusable[kind.folder]
-	if !root.folder(kind.folder) {
+	if !root.Folder(kind.folder) {
 		return nil, unknown
 	}
 	within, err := p.in(kind.folder)
@@ -71,15 +72,15 @@ func (p *pass) readDefinitions(t *Tree, kind kindByName, before []*Definition, r
 		t.Strays = append(t.Strays, p.problems(identity.Ref{}, readFailure(kind.folder, err))...)
 		return nil, true
 	}
-	within.budget = &treeBudget{files: "the files of " + kind.folder + "/", unit: "files", limit: p.limits.TreeBytes}
-	for i, e := range l.entries {
+	within.budget = &allowance.Allowance{Files: "the files of " + kind.folder + "/", Unit: "files", Limit: p.limits.TreeBytes}
+	for i, e := range l.Entries {
 		file := layout.Join(kind.folder, e.Name())
-		if within.budget.exhausted() {
+		if within.budget.Exhausted() {
 			unknown = true
-			t.Strays = append(t.Strays, p.problems(identity.Ref{}, within.budget.rest(file, len(l.entries)-i-1))...)
+			t.Strays = append(t.Strays, p.problems(identity.Ref{}, within.budget.Rest(file, len(l.Entries)-i-1))...)
 			break
 		}
-		if !l.definition(e) {
+		if !l.Definition(e) {
 			t.Strays = append(t.Strays, within.stray(e, file)...)
 			continue
 		}
@@ -89,22 +90,6 @@ func (p *pass) readDefinitions(t *Tree, kind kindByName, before []*Definition, r
 	}
 	sortByName(all)
 	return within.unusableDefinitions(t, kind, all, l), unknown
-}
-
-// definition reports whether an entry stands for an object. A file with another extension, such as baseline.yml, does so unless baseline.yaml is
-// there, too: it is not read, and its object stays as it was.
-func (l listing) definition(e fs.DirEntry) bool {
-	name := layout.NameOf(e.Name())
-	if e.IsDir() || !layout.IsYAML(e.Name()) || name == "" {
-		return false
-	}
-	if _, there := l.file(name + ".yaml"); there {
-		return e.Name() == name+".yaml"
-	}
-	first := slices.IndexFunc(l.entries, func(other fs.DirEntry) bool {
-		return !other.IsDir() && layout.IsYAML(other.Name()) && layout.NameOf(other.Name()) == name
-	})
-	return l.entries[first].Name() == e.Name()
 }
 
 // unusableDefinitions adds the entries that cannot be read. One with the name of an object's file stands for that object, which stays as it was.
@@ -149,6 +134,8 @@ func (p *pass) readDefinition(kind kindByName, n node, e fs.DirEntry, before *De
 	case self.object == nil:
 	case kind.name == v1alpha1.RegistryKind:
 		d.grant = &decode(self, &v1alpha1.Registry{}).Spec
+	case kind.name == v1alpha1.ClusterKind:
+		d.byDefault = decode(self, &v1alpha1.Cluster{}).Spec.Default
 	case kind.name == v1alpha1.PriceListKind:
 		d.byDefault = decode(self, &v1alpha1.PriceList{}).Spec.Default
 	default:
@@ -167,31 +154,24 @@ func (p *pass) refused(d, was *Definition, found []document.Finding) *Definition
 	return &refused
 }
 
-// refuseDefaults refuses each price list that is a default beside another one: no tenant's prices follow from the order of files. It is accepted again
-// when only one is left.
-func (p *pass) refuseDefaults(t, before *Tree) {
+// refuseDefaults refuses each definition of a kind that is a default beside another one: what holds for a tenant does not follow from the order of
+// files. It is accepted again when only one is left. all is changed; before is that of the tree before.
+func (p *pass) refuseDefaults(all, before []*Definition) {
 	var defaults []*Definition
-	for i, list := range t.PriceLists {
-		if t.PriceLists[i] = list.fromFile(); t.PriceLists[i].byDefault {
-			defaults = append(defaults, t.PriceLists[i])
+	for i, d := range all {
+		if all[i] = d.fromFile(); all[i].byDefault {
+			defaults = append(defaults, all[i])
 		}
 	}
-	for i, list := range t.PriceLists {
-		others := slices.DeleteFunc(slices.Clone(defaults), func(d *Definition) bool { return d == list })
-		if !list.byDefault || len(others) == 0 {
+	for i, d := range all {
+		others := slices.DeleteFunc(slices.Clone(defaults), func(o *Definition) bool { return o == d })
+		if !d.byDefault || len(others) == 0 {
 			continue
 		}
-		finding := document.Finding{File: list.dir, Position: p.read(list.dir).Position("spec.default"), Code: code.SecondDefault,
+		finding := document.Finding{File: d.dir, Position: p.read(d.dir).Position("spec.default"), Code: code.SecondDefault,
 			Why: "spec.default: " + others[0].dir + " is the default, too; take it out of one of the two"}
-		t.PriceLists[i] = p.refused(list, find(before.PriceLists, list.name()), []document.Finding{finding})
+		all[i] = p.refused(d, find(before, d.name()), []document.Finding{finding})
 	}
-}
-
-// unknownPolicy returns the finding that no policy has the name at an index of a tenant's list of policies.
-func (p *pass) unknownPolicy(t *Tree, tenant *Tenant, at int) document.Finding {
-	file, field, name := layout.Join(tenant.dir, layout.TenantFile), fmt.Sprintf("spec.policies[%d]", at), tenant.policies[at]
-	return document.Finding{File: file, Position: p.read(file).Position(field), Code: code.UnknownPolicy,
-		Why: fmt.Sprintf("%s: there is no policy %q%s; add %s, or remove the name", field, name, nearest(name, t.Policies), layout.PolicyFile(name))}
 }
 
 // nearest returns the words " (did you mean baseline?)" if one of the nodes has nearly that name; "" for none.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/budget"
+	"github.com/kubeop/kubeop/gitops/allowance"
 	"github.com/kubeop/kubeop/gitops/check"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/document"
@@ -17,7 +18,7 @@ import (
 // readLayout reads kubeop.yaml. If the layout is not known, nothing else is read.
 func (p *pass) readLayout(root listing, before *node) node {
 	n := node{dir: "."}
-	e, there := root.file(layout.VersionFile)
+	e, there := root.File(layout.VersionFile)
 	if !there {
 		n.problems = p.problems(identity.Ref{}, document.Finding{File: layout.VersionFile, Code: code.NoLayout,
 			Why: fmt.Sprintf("there is no %s; create it with the line \"layout: %s\"", layout.VersionFile, layout.Version)})
@@ -36,19 +37,21 @@ func (p *pass) readLayout(root listing, before *node) node {
 func readOrReuse[N named](p *pass, n node, e fs.DirEntry, before N, read func(n node, before N) N) N {
 	var none N
 	var err error
-	if n.digest, err = p.digest(n.dir, e); err == nil && before != none && before.self().digest == n.digest && !before.incomplete() && p.budget.reuse(before.self()) {
+	if n.digest, err = p.digest(n.dir, e); err == nil && before != none && before.self().digest == n.digest && !before.incomplete() && p.budget.Reuse(before.self().spent, before.self().over) {
 		return before
 	}
-	since := p.budget.now()
+	since := p.budget.Now()
 	now := read(n, before)
-	p.budget.record(now.self(), since)
+	if p.budget != nil {
+		now.self().spent, now.self().over = p.budget.Since(since)
+	}
 	return now
 }
 
 // readFile reads the file that declares a Tenant or a Project. If the file is unchanged, the result comes from the earlier node. readFile
 // returns the name of the file; "" for none. A file with a similar name, such as tenant.yml, is reported and not read.
 func (p *pass) readFile(n *node, l listing, want string, before *node) string {
-	name := l.nearest(want)
+	name := l.Nearest(want)
 	if name == "" {
 		return ""
 	}
@@ -59,7 +62,7 @@ func (p *pass) readFile(n *node, l listing, want string, before *node) string {
 		n.problems = p.problems(n.ref, misnamed)
 		return name
 	}
-	e, _ := l.file(name)
+	e, _ := l.File(name)
 	digest, err := p.digest(file, e)
 	if err != nil {
 		n.problems = p.problems(n.ref, readFailure(file, err))
@@ -72,7 +75,7 @@ func (p *pass) readFile(n *node, l listing, want string, before *node) string {
 	}
 	if before.file == digest && !anyIncomplete(before.problems) && (before.object != nil || !before.over) {
 		n.object, n.problems, n.size, n.field = before.object, before.problems, before.size, before.field
-		p.budget.spend(n.takes())
+		p.budget.Spend(n.takes())
 		return name
 	}
 	n.take(p, p.checkFile(file, n))
@@ -96,6 +99,8 @@ func (n *node) take(p *pass, d *check.Result) {
 	switch ref := n.ref; {
 	case ref.Registry != "":
 		n.field = d.Position("spec.secretRef")
+	case ref.Project != "" && ref.App == "":
+		n.field = d.Position("spec.cluster")
 	case ref.Tenant != "" && ref.Project == "":
 		n.field = d.Position("spec.budget")
 	}
@@ -103,7 +108,7 @@ func (n *node) take(p *pass, d *check.Result) {
 
 // bindOnce refuses a tenant that has projects both here and in its own repository.
 func (p *pass) bindOnce(t *Tenant, l listing) {
-	if !l.folder(layout.ProjectsFolder) || t.object == nil {
+	if !l.Folder(layout.ProjectsFolder) || t.object == nil {
 		return
 	}
 	tenant := decode(&t.node, &v1alpha1.Tenant{})
@@ -131,7 +136,7 @@ func (p *pass) refusePreviews(project *Project) {
 // tooLarge returns a finding if a file exceeds the budget, without reading it. before is the folder's node in the earlier tree. If the file
 // is unchanged, that node knows its size with aliases expanded.
 func (p *pass) tooLarge(n *node, file string, e fs.DirEntry, before *node) []document.Finding {
-	if p.budget.fits(document.MaxSize) {
+	if p.budget.Fits(document.MaxSize) {
 		return nil // The common case: a file of any allowed size fits.
 	}
 	info, err := e.Info()
@@ -146,10 +151,10 @@ func (p *pass) tooLarge(n *node, file string, e fs.DirEntry, before *node) []doc
 		n.size = before.size
 	}
 	switch {
-	case !p.budget.fits(size): // Compare the plain size first, so that the message is the same after a restart.
-		return []document.Finding{p.budget.exceeded(file, size)}
-	case !p.budget.fits(n.size):
-		return []document.Finding{p.budget.exceeded(file, n.size)}
+	case !p.budget.Fits(size): // Compare the plain size first, so that the message is the same after a restart.
+		return []document.Finding{p.budget.Exceeded(file, size)}
+	case !p.budget.Fits(n.size):
+		return []document.Finding{p.budget.Exceeded(file, n.size)}
 	}
 	return nil
 }
@@ -157,21 +162,21 @@ func (p *pass) tooLarge(n *node, file string, e fs.DirEntry, before *node) []doc
 // keep spends budget for an object. If too little is left, it adds a problem to the node and returns false.
 func (p *pass) keep(n *node, d *check.Result, text []byte) bool {
 	n.size = max(int64(d.Size), int64(len(text)))
-	if !p.budget.fits(n.size) {
-		n.problems = p.problems(n.ref, p.budget.exceeded(d.File, n.size))
+	if !p.budget.Fits(n.size) {
+		n.problems = p.problems(n.ref, p.budget.Exceeded(d.File, n.size))
 		return false
 	}
-	p.budget.spend(budget.Declared(n.size))
+	p.budget.Spend(budget.Declared(n.size))
 	return true
 }
 
 // budgetOf returns the budget of a tenant. tenant.yaml must have been read before.
-func (p *pass) budgetOf(t *Tenant) *treeBudget {
+func (p *pass) budgetOf(t *Tenant) *allowance.Allowance {
 	limits := p.limits
 	if t.object != nil {
 		limits = limits.With(&decode(&t.node, &v1alpha1.Tenant{}).Spec.Limits)
 	}
-	return &treeBudget{files: "the files project.yaml and app.yaml of tenant " + t.ref.Tenant, unit: "folders", limit: limits.TreeBytes}
+	return &allowance.Allowance{Files: "the files project.yaml and app.yaml of tenant " + t.ref.Tenant, Unit: "folders", Limit: limits.TreeBytes}
 }
 
 // wrongName returns a finding if no object can have the folder's name. Nothing else is reported about the folder then: when it is renamed,

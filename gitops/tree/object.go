@@ -46,6 +46,8 @@ func (t *Tree) Object(n Node, revision string) client.Object {
 	case ref.PriceList != "":
 		object = decode(self, &v1alpha1.PriceList{})
 		annotations[v1alpha1.RevisionAnnotation] = revision
+	case ref.Cluster != "":
+		object = decode(self, &v1alpha1.Cluster{})
 	case ref.App != "":
 		object = decode(self, &v1alpha1.App{})
 		labels[v1alpha1.ProjectLabel], labels[v1alpha1.AppLabel] = ref.Project, ref.App

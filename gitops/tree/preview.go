@@ -85,7 +85,7 @@ func (p *pass) readParts(project, before *Project) {
 	}
 	project.Strays = p.problems(identity.Ref{}, entries.strays(layout.ProjectFile)...)
 	_, project.Unknown = entries.unusable[layout.AppsFolder]
-	for _, e := range entries.entries {
+	for _, e := range entries.Entries {
 		file := layout.Join(project.dir, e.Name())
 		switch {
 		case e.IsDir() && e.Name() == layout.AppsFolder:

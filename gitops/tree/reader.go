@@ -18,7 +18,9 @@ type Reader struct {
 	// Domains returns the domains that each tenant has in the cluster: a tenant keeps them when another one names a domain that overlaps with them. Nil:
 	// that is not known. Set it before the first Read.
 	Domains func() (map[string][]string, error)
-	kinds   check.Kinds
+	// Placement says which projects are read. Set it before the first Read.
+	Placement Placement
+	kinds     check.Kinds
 }
 
 // NewReader compiles the schemas and CEL rules of the embedded CustomResourceDefinitions.
@@ -36,11 +38,14 @@ func (r *Reader) Read(files Files, scope Scope, before *Tree) *Tree {
 	if before == nil || before.Scope != scope {
 		before = &Tree{}
 	}
-	p := &pass{kinds: r.kinds, limits: r.Limits, root: files, files: files, scope: scope, platform: r.Platform, domains: r.held, accepted: before.accepted}
-	t := &Tree{Scope: scope, Limits: r.Limits, Platform: r.Platform && scope.Tenant == ""}
+	if before.whole != nil {
+		before = before.whole
+	}
+	p := &pass{kinds: r.kinds, limits: r.Limits, root: files, files: files, scope: scope, platform: r.Platform, domains: r.held, placement: r.Placement, accepted: before.accepted}
+	t := &Tree{Scope: scope, Limits: r.Limits, Platform: r.Platform && scope.Tenant == "", placed: placed{placement: r.Placement}}
 	p.readRoot(t, before)
 	t.count()
-	return t
+	return p.place(t)
 }
 
 // held are the domains that each tenant has in the cluster; none if that is not known.

@@ -179,18 +179,6 @@ func TestAFileHasTheNextBestName(t *testing.T) {
 	}
 }
 
-// TestOnlyPathsBelowTheFolderAreFound: the limit of entries of a folder counts for nothing else.
-func TestOnlyPathsBelowTheFolderAreFound(t *testing.T) {
-	in := below{sub{mainFiles(), "projects/shop"}, "projects/shop"}
-	for name, want := range map[string]string{
-		"projects/shop": ".", "projects/shop/project.yaml": "project.yaml", "projects/shop/": "", "projects/shop2/project.yaml": "", "projects": "", "kubeop.yaml": "", "": "",
-	} {
-		if got := in.from(name); got != want {
-			t.Errorf("%q is %q in the folder, want %q", name, got, want)
-		}
-	}
-}
-
 // known has the digests of entries, which then are not asked for.
 type known struct {
 	repository

@@ -3,6 +3,8 @@ package tree
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -14,8 +16,8 @@ import (
 
 // terms are the fields of a Tenant that are checked against other files of the repository.
 type terms struct {
-	policies, domains []string
-	prices            string
+	policies, domains, clusters []string
+	prices                      string
 }
 
 func termsOf(n *node) terms {
@@ -23,10 +25,10 @@ func termsOf(n *node) terms {
 		return terms{}
 	}
 	spec := decode(n, &v1alpha1.Tenant{}).Spec
-	return terms{policies: spec.Policies, domains: spec.Domains, prices: spec.PriceList}
+	return terms{policies: spec.Policies, domains: spec.Domains, clusters: spec.Clusters, prices: spec.PriceList}
 }
 
-// refuseTenants refuses each tenant.yaml that names a policy or a price list of which there is no file, or a domain that overlaps with one of another tenant and that
+// refuseTenants refuses each tenant.yaml that names a policy, a price list or a cluster of which there is no file, or a domain that overlaps with one of another tenant and that
 // the tenant did not have before the commit. A file with problems is there: its object stays as it was. The tenant is accepted again when the other
 // file is right.
 func (p *pass) refuseTenants(t, before *Tree) {
@@ -89,17 +91,25 @@ func (p *pass) overlappingDomain(tenant *Tenant, at int, other *Tenant, otherAt 
 			field, tenant.domains[at], other.domains[otherAt], other.ref.Tenant, otherAt, layout.Join(other.dir, layout.TenantFile))}
 }
 
-// unknown returns the findings about policies and a price list that a tenant names and of which there is no file.
+// unknown returns the findings about policies, clusters and a price list that a tenant names and of which there is no file.
 func (p *pass) unknown(t *Tree, tenant *Tenant) (found []document.Finding) {
-	for i, name := range tenant.policies {
-		if find(t.Policies, name) == nil && !t.PoliciesUnknown {
-			found = append(found, p.unknownPolicy(t, tenant, i))
+	file := layout.Join(tenant.dir, layout.TenantFile)
+	look := func(kind kindByName, list string, all []*Definition, names ...string) {
+		for i, name := range names {
+			if field := strings.Replace(list, "#", strconv.Itoa(i), 1); name != "" && find(all, name) == nil {
+				found = append(found, document.Finding{File: file, Position: p.read(file).Position(field), Code: kind.missing,
+					Why: fmt.Sprintf("%s: there is no %s %q%s; add %s, or remove the name", field, kind.words, name, nearest(name, all), kind.file(name))})
+			}
 		}
 	}
-	name, file := tenant.prices, layout.Join(tenant.dir, layout.TenantFile)
-	if name != "" && find(t.PriceLists, name) == nil && !t.PriceListsUnknown {
-		found = append(found, document.Finding{File: file, Position: p.read(file).Position("spec.priceList"), Code: code.UnknownPriceList,
-			Why: fmt.Sprintf("spec.priceList: there is no price list %q%s; add %s, or remove the name", name, nearest(name, t.PriceLists), layout.PriceListFile(name))})
+	if !t.PoliciesUnknown {
+		look(policyKind, "spec.policies[#]", t.Policies, tenant.policies...)
+	}
+	if !t.ClustersUnknown {
+		look(clusterKind, "spec.clusters[#]", t.Clusters, tenant.clusters...)
+	}
+	if !t.PriceListsUnknown {
+		look(priceListKind, "spec.priceList", t.PriceLists, tenant.prices)
 	}
 	return found
 }

@@ -1,4 +1,4 @@
-// Package tree reads what a commit declares: Policies, Registries, PriceLists, Tenants, Projects and Apps. Each is checked against its path in the repository and against the
+// Package tree reads what a commit declares: Policies, Registries, PriceLists, Clusters, Tenants, Projects and Apps. Each is checked against its path in the repository and against the
 // CustomResourceDefinition of its kind. The package reads only files: no network, no cluster, no clock.
 //
 // A Tree is persistent: a folder that did not change between two commits is the same node in both trees. So reading a commit costs as much
@@ -6,7 +6,6 @@
 package tree
 
 import (
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -14,37 +13,12 @@ import (
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/yamlcheck"
 	"github.com/kubeop/kubeop/gitops/document"
+	"github.com/kubeop/kubeop/gitops/files"
 	"github.com/kubeop/kubeop/gitops/identity"
 )
 
-// Files are the files of a commit. Symbolic links show as fs.ModeSymlink and submodules as fs.ModeIrregular. If the entries of a folder
-// have a method Digest() string, Files.Digest is not called for them.
-type Files interface {
-	fs.FS
-	// Digest is the Git hash of the file or folder: equal hashes mean equal content.
-	Digest(path string) (string, error)
-	// Sub returns the folder at path, with its own limit of entries that may be listed.
-	Sub(path string) (Files, error)
-}
-
-// FilesOf returns the files of a commit, whose root folder has the methods of Files.
-func FilesOf[F folder[F]](root F) Files { return files[F]{root} }
-
-type folder[F any] interface {
-	fs.ReadDirFS
-	fs.ReadFileFS
-	fs.StatFS
-	Digest(path string) (string, error)
-	Sub(path string) (F, error)
-}
-
-type files[F folder[F]] struct{ folder[F] }
-
-// Sub implements Files.
-func (f files[F]) Sub(path string) (Files, error) {
-	sub, err := f.folder.Sub(path)
-	return files[F]{sub}, err
-}
+// Files are the files of a commit.
+type Files = files.Files
 
 // Scope is the repository that is read, and the tenant that it declares.
 type Scope struct {
@@ -78,15 +52,16 @@ type Tree struct {
 	counts Counts
 	// contradictions are those of the policies of each tenant, by the names of the policies. They are found again only if a policy changed.
 	contradictions map[string]string
+	placed
 	// accepted is set only in the tree that Accepted returns.
 	accepted map[identity.Ref]string
 }
 
 // Definitions are the objects that have a file of their own, sorted by name. Only the platform repository has some.
 type Definitions struct {
-	Policies, Registries, PriceLists []*Definition
+	Policies, Registries, PriceLists, Clusters []*Definition
 	// Of these kinds the folder could not be read, so the commit may declare objects that the lists do not have.
-	PoliciesUnknown, RegistriesUnknown, PriceListsUnknown bool
+	PoliciesUnknown, RegistriesUnknown, PriceListsUnknown, ClustersUnknown bool
 }
 
 // Tenant is the folder of a tenant.
@@ -113,7 +88,9 @@ type Project struct {
 	Strays  []Problem
 	Unknown bool
 
-	counts Counts
+	// cluster is its spec.cluster.
+	cluster string
+	counts  Counts
 }
 
 // App is the folder of an app.
@@ -134,7 +111,7 @@ type node struct {
 	digest string
 	// file is the digest of the file that declares the object. An App is checked as a whole, so for an App it is the digest of its folder.
 	file string
-	// object is the Policy, Registry, PriceList, Tenant, Project or App as JSON, which takes a tenth of the memory of the typed object. Nil if there is no such object
+	// object is the object of the node as JSON, which takes a tenth of the memory of the typed object. Nil if there is no such object
 	// or it has problems.
 	object   []byte
 	problems []Problem
@@ -144,7 +121,7 @@ type node struct {
 	over        bool
 	// origin is set for the project of a preview.
 	origin *Origin
-	// field is where the file has the field that messages about the object in the cluster name: spec.budget of a Tenant, or spec.secretRef of a Registry.
+	// field is where the file has the field that messages about the object in the cluster name: spec.budget of a Tenant, spec.cluster of a Project, or spec.secretRef of a Registry.
 	field yamlcheck.Position
 }
 
@@ -241,9 +218,9 @@ func (t *Tree) Misplaced() (file string) {
 	return file
 }
 
-// definitions are the policies, the registries and the price lists.
+// definitions are the policies, the registries, the price lists and the clusters.
 func (t *Tree) definitions() []*Definition {
-	return slices.Concat(t.Policies, t.Registries, t.PriceLists)
+	return slices.Concat(t.Policies, t.Registries, t.PriceLists, t.Clusters)
 }
 
 // Usable reports whether the commit as a whole can be used.
@@ -252,7 +229,7 @@ func (t *Tree) Usable() bool { return len(t.Problems) == 0 }
 // Find returns the folder that stands for an object; false when there is none.
 func (t *Tree) Find(ref identity.Ref) (Node, bool) {
 	if ref.OneFile() {
-		list := map[string][]*Definition{v1alpha1.PolicyKind: t.Policies, v1alpha1.RegistryKind: t.Registries, v1alpha1.PriceListKind: t.PriceLists}[ref.Kind()]
+		list := map[string][]*Definition{v1alpha1.PolicyKind: t.Policies, v1alpha1.RegistryKind: t.Registries, v1alpha1.PriceListKind: t.PriceLists, v1alpha1.ClusterKind: t.Clusters}[ref.Kind()]
 		found := find(list, ref.Key().Name)
 		return found, found != nil
 	}
@@ -284,6 +261,8 @@ func (t *Tree) Covers(ref identity.Ref) bool {
 		return t.Usable() && !t.RegistriesUnknown
 	case ref.PriceList != "":
 		return t.Usable() && !t.PriceListsUnknown
+	case ref.Cluster != "":
+		return t.Usable() && !t.ClustersUnknown
 	}
 	if !t.Usable() || t.Unknown || ref.Tenant == v1alpha1.PlatformTenant && !t.Platform {
 		return false

@@ -11,7 +11,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/layout"
 )
 
-// readRoot reads the layout version, and then all policies, registries, price lists and tenants, and the platform's projects, or the projects of one tenant.
+// readRoot reads the layout version, and then all policies, registries, price lists, clusters and tenants, and the platform's projects, or the projects of one tenant.
 func (p *pass) readRoot(t, before *Tree) {
 	l, err := p.list(".")
 	if err != nil {
@@ -25,7 +25,7 @@ func (p *pass) readRoot(t, before *Tree) {
 	tops := p.tops()
 	_, t.Unknown = l.unusable[tops[0]]
 	t.Strays = p.problems(identity.Ref{}, l.strays()...)
-	for _, e := range l.entries {
+	for _, e := range l.Entries {
 		if e.Name() != layout.VersionFile && (!e.IsDir() || !slices.Contains(tops, e.Name())) {
 			t.Strays = append(t.Strays, p.stray(e, e.Name())...)
 		}
@@ -34,8 +34,10 @@ func (p *pass) readRoot(t, before *Tree) {
 		t.Policies, t.PoliciesUnknown = p.readDefinitions(t, policyKind, before.Policies, l)
 		t.Registries, t.RegistriesUnknown = p.readDefinitions(t, registryKind, before.Registries, l)
 		t.PriceLists, t.PriceListsUnknown = p.readDefinitions(t, priceListKind, before.PriceLists, l)
-		p.refuseDefaults(t, before)
-		p.readTenants(t, before, l.folder(tops[0]))
+		t.Clusters, t.ClustersUnknown = p.readDefinitions(t, clusterKind, before.Clusters, l)
+		p.refuseDefaults(t.PriceLists, before.PriceLists)
+		p.refuseDefaults(t.Clusters, before.Clusters)
+		p.readTenants(t, before, l.Folder(tops[0]))
 		p.readPlatform(t, before, l)
 		p.refuseTenants(t, before)
 		p.refuseRegistries(t, before)
@@ -50,7 +52,7 @@ func (p *pass) tops() []string {
 	if p.scope.Tenant != "" {
 		return []string{layout.ProjectsFolder}
 	}
-	all := []string{layout.TenantsFolder, layout.PoliciesFolder, layout.RegistriesFolder, layout.PricesFolder}
+	all := []string{layout.TenantsFolder, layout.PoliciesFolder, layout.RegistriesFolder, layout.PricesFolder, layout.ClustersFolder}
 	if p.platform {
 		all = append(all, layout.PlatformFolder)
 	}
@@ -63,7 +65,7 @@ func (p *pass) readImplicit(name, dir string, root listing, before *Tree) *Tenan
 	tenant := &Tenant{node: node{ref: identity.Ref{Tenant: name}}, Unknown: unknown, implicit: true}
 	within := *p
 	within.budget = p.budgetOf(tenant)
-	if root.folder(dir) {
+	if root.Folder(dir) {
 		within.readProjects(tenant, find(before.Tenants, name), dir)
 	}
 	tenant.count()
@@ -77,7 +79,7 @@ func (p *pass) isPlatform(tenant string) bool { return p.platform && tenant == v
 // readPlatform reads the projects of the platform itself. They have the default limits.
 func (p *pass) readPlatform(t, before *Tree, root listing) {
 	_, unusable := root.unusable[layout.PlatformFolder]
-	if !p.platform || !unusable && !root.folder(layout.PlatformFolder) {
+	if !p.platform || !unusable && !root.Folder(layout.PlatformFolder) {
 		return
 	}
 	within := p
@@ -113,7 +115,7 @@ func (p *pass) readTenants(t, before *Tree, there bool) {
 		tenant.count()
 		t.Tenants = append(t.Tenants, tenant)
 	}
-	for _, e := range l.entries {
+	for _, e := range l.Entries {
 		dir := layout.Join(layout.TenantsFolder, e.Name())
 		if !e.IsDir() || p.isPlatform(e.Name()) {
 			t.Strays = append(t.Strays, p.stray(e, dir)...)
@@ -137,7 +139,7 @@ func (p *pass) readTenant(n node, before *Tenant) *Tenant {
 	t.terms = termsOf(&t.node)
 	_, t.Unknown = l.unusable[layout.ProjectsFolder]
 	t.Strays = p.problems(identity.Ref{}, l.strays(layout.TenantFile)...)
-	for _, e := range l.entries {
+	for _, e := range l.Entries {
 		file := layout.Join(n.dir, e.Name())
 		switch {
 		case e.IsDir() && e.Name() == layout.ProjectsFolder:
@@ -172,7 +174,7 @@ func (p *pass) open(n *node, name string) (*pass, listing, bool) {
 	}
 	if f, there := l.unusable[name]; there {
 		n.problems = p.problems(n.ref, f)
-	} else if l.nearest(name) == "" {
+	} else if l.Nearest(name) == "" {
 		n.problems = p.problems(n.ref, document.Finding{File: n.dir, Code: code.MissingDeclaration, Why: fmt.Sprintf("the folder has no %s; add it, or remove the folder", name)})
 	}
 	return within, l, true
@@ -195,11 +197,11 @@ func (p *pass) readProjects(t, before *Tenant, dir string) {
 		project.count()
 		t.Projects = append(t.Projects, project)
 	}
-	for i, e := range l.entries {
+	for i, e := range l.Entries {
 		file := layout.Join(dir, e.Name())
-		if p.budget.exhausted() {
+		if p.budget.Exhausted() {
 			t.Unknown = true
-			t.Strays = append(t.Strays, p.problems(identity.Ref{}, p.budget.rest(file, len(l.entries)-i-1))...)
+			t.Strays = append(t.Strays, p.problems(identity.Ref{}, p.budget.Rest(file, len(l.Entries)-i-1))...)
 			break
 		}
 		if !e.IsDir() {
@@ -222,9 +224,12 @@ func (p *pass) readProject(n node, before *Project) *Project {
 	}
 	main := p.readFile(&project.node, l, layout.ProjectFile, nodeOf(before))
 	p.refusePreviews(project)
+	if project.object != nil {
+		project.cluster = decode(&project.node, &v1alpha1.Project{}).Spec.Cluster
+	}
 	_, project.Unknown = l.unusable[layout.AppsFolder]
 	project.Strays = p.problems(identity.Ref{}, l.strays(layout.ProjectFile)...)
-	for _, e := range l.entries {
+	for _, e := range l.Entries {
 		file := layout.Join(n.dir, e.Name())
 		switch {
 		case e.IsDir() && e.Name() == layout.AppsFolder:
@@ -253,11 +258,11 @@ func (p *pass) readApps(project, before *Project, dir string) {
 		ref.App = name
 		project.Apps = append(project.Apps, &App{node: node{ref: ref, problems: p.problems(ref, f)}})
 	}
-	for i, e := range l.entries {
+	for i, e := range l.Entries {
 		file := layout.Join(dir, e.Name())
-		if p.budget.exhausted() {
+		if p.budget.Exhausted() {
 			project.Unknown = true
-			project.Strays = append(project.Strays, p.problems(identity.Ref{}, p.budget.rest(file, len(l.entries)-i-1))...)
+			project.Strays = append(project.Strays, p.problems(identity.Ref{}, p.budget.Rest(file, len(l.Entries)-i-1))...)
 			break
 		}
 		if !e.IsDir() {

@@ -60,6 +60,9 @@ type Process struct {
 	DataDir string `env:"DATA_DIR, default=/data"`
 	// Namespace is the operator's own namespace. It holds the credentials of repositories and the leader's lease.
 	Namespace string `env:"OPERATOR_NAMESPACE, default=kubeop-system"`
+	// ClusterName is the name of the cluster among those of clusters/ in the platform repository: the operator takes the projects that are placed on
+	// it. "" for an operator that takes all projects, while the repository declares no clusters.
+	ClusterName string `env:"CLUSTER_NAME"`
 	// Deployment is the name of the operator's Deployment there. While that is being deleted or does not exist, the operator removes
 	// nothing. "" means that the operator does not run in a Deployment.
 	Deployment string `env:"OPERATOR_DEPLOYMENT"`
@@ -188,6 +191,8 @@ func (c *Operator) check() error {
 	switch {
 	case c.Concurrency < 1 || c.Concurrency > 1000:
 		return fmt.Errorf("CONCURRENCY is %d; it may be 1 to 1000", c.Concurrency)
+	case c.ClusterName != "" && len(validation.IsDNS1123Label(c.ClusterName)) > 0:
+		return fmt.Errorf("CLUSTER_NAME is %q; it may have lowercase letters, digits and dashes, at most 63", c.ClusterName)
 	case c.HelmWorkers < 1 || c.HelmWorkers > 100:
 		return fmt.Errorf("HELM_WORKERS is %d; it may be 1 to 100", c.HelmWorkers)
 	case c.GCPercent < 10 || c.GCPercent > 1000:

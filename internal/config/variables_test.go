@@ -14,7 +14,7 @@ func TestEachVariableOfTheOperatorSetsItsField(t *testing.T) {
 	want := &Operator{
 		Logging: Logging{LogLevel: "debug", LogFormat: "console"},
 		Servers: Servers{MetricsAddr: ":1", HealthAddr: ":2", HookAddr: ":3", MetricsCertDir: "/certs", PprofAddr: ":4"},
-		Process: Process{DataDir: "/d", Namespace: "ns", Deployment: "dep", Service: "svc", Concurrency: 2, HelmWorkers: 3, GCPercent: 40, GracefulTimeout: time.Minute,
+		Process: Process{DataDir: "/d", Namespace: "ns", ClusterName: "here", Deployment: "dep", Service: "svc", Concurrency: 2, HelmWorkers: 3, GCPercent: 40, GracefulTimeout: time.Minute,
 			FlowControl: true, OwnerRequests: true},
 		Election:   Election{LeaseDuration: 30 * time.Second, RenewDeadline: time.Minute, RetryPeriod: 2 * time.Second},
 		Evaluation: Evaluation{EvaluateProcesses: 4, EvaluateMemoryMiB: 512, EvaluateCPU: 20 * time.Second, EvaluateTimeout: time.Minute},
@@ -27,7 +27,7 @@ func TestEachVariableOfTheOperatorSetsItsField(t *testing.T) {
 	}
 	for name, value := range map[string]string{
 		"LOG_LEVEL": "debug", "LOG_FORMAT": "console", "METRICS_ADDR": ":1", "HEALTH_ADDR": ":2", "HOOK_ADDR": ":3", "METRICS_SECURE": "false", "METRICS_CERT_DIR": "/certs", "PPROF_ADDR": ":4",
-		"DATA_DIR": "/d", "OPERATOR_NAMESPACE": "ns", "OPERATOR_DEPLOYMENT": "dep", "OPERATOR_SERVICE": "svc", "CONCURRENCY": "2", "HELM_WORKERS": "3", "GOGC": "40", "GRACEFUL_TIMEOUT": "1m",
+		"DATA_DIR": "/d", "OPERATOR_NAMESPACE": "ns", "CLUSTER_NAME": "here", "OPERATOR_DEPLOYMENT": "dep", "OPERATOR_SERVICE": "svc", "CONCURRENCY": "2", "HELM_WORKERS": "3", "GOGC": "40", "GRACEFUL_TIMEOUT": "1m",
 		"FLOW_CONTROL": "true", "OWNER_REQUESTS": "true", "LEADER_ELECT": "false", "LEASE_DURATION": "30s", "RENEW_DEADLINE": "1m", "RETRY_PERIOD": "2s", "EVALUATE_PROCESSES": "4",
 		"EVALUATE_MEMORY_MIB": "512", "EVALUATE_CPU": "20s", "EVALUATE_TIMEOUT": "1m", "TENANT_LIMITS": "{}", "INGRESS_NAMESPACE": "in", "MONITORING_NAMESPACE": "use=monitoring",
 		"CLUSTER_NETWORK_POLICIES": "false", "GATEWAY": "", "INGRESS_CLASS": "nginx", "PLAIN_REGISTRIES": "a:5000,b", "SIGSTORE_TRUSTED_ROOT": "root", "ALLOWED_ADDRESSES": "::1",

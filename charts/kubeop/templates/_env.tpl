@@ -1,6 +1,7 @@
 {{- /* The operator's configuration; internal/config documents each variable. */ -}}
 {{- define "kubeop.env" -}}
 - {name: OPERATOR_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+- {name: CLUSTER_NAME, value: {{ .Values.clusterName | quote }}}
 - {name: OPERATOR_DEPLOYMENT, value: {{ .Release.Name | quote }}}
 - {name: LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
 - {name: LOG_FORMAT, value: {{ .Values.logFormat | quote }}}

@@ -33,7 +33,7 @@ func TestCompletionOffersTheNamesThatMayFollow(t *testing.T) {
 		args            []string
 		want            []string
 	}{
-		"kinds":                   {c.CompleteKindThenNames, "", "", nil, []string{"apps", "projects", "tenants", "policies", "registries", "pricelists", "repositories"}},
+		"kinds":                   {c.CompleteKindThenNames, "", "", nil, []string{"apps", "projects", "tenants", "policies", "registries", "pricelists", "clusters", "repositories"}},
 		"names of a kind":         {c.CompleteKindThenNames, "", "", []string{"projects"}, []string{"acme/shop"}},
 		"of no kind":              {c.CompleteKindThenNames, "", "", []string{"bananas"}, nil},
 		"apps of a tenant":        {c.CompleteKindThenNames, "acme", "", []string{"apps"}, []string{"shop/web"}},

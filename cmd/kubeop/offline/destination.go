@@ -23,6 +23,7 @@ import (
 	"github.com/kubeop/kubeop/delivery/few"
 	"github.com/kubeop/kubeop/gitops/code"
 	"github.com/kubeop/kubeop/gitops/commit"
+	"github.com/kubeop/kubeop/gitops/files"
 	"github.com/kubeop/kubeop/gitops/host"
 	"github.com/kubeop/kubeop/gitops/layout"
 	"github.com/kubeop/kubeop/gitops/slug"
@@ -154,8 +155,8 @@ func (d *destination) push(ctx context.Context, c change) error {
 }
 
 // check refuses a commit with problems in what it changes.
-func (d *destination) check(ctx context.Context, c change, files *folder.Folder) error {
-	if err := d.judge(ctx, c, tree.FilesOf(files)); err != nil {
+func (d *destination) check(ctx context.Context, c change, root *folder.Folder) error {
+	if err := d.judge(ctx, c, files.Of(root)); err != nil {
 		return fmt.Errorf("not committed: %w", err)
 	}
 	return nil

@@ -75,6 +75,7 @@ kubeop makes the cluster equal to the branch main of this repository. The path s
     policies/<policy>.yaml                         rules for tenants: images, Services, host names and classes
     registries/<registry>.yaml                     credentials of registries, and who may use them
     prices/<pricelist>.yaml                        what usage costs
+    clusters/<cluster>.yaml                        clusters that can have projects, if there are several
     platform/<project>/project.yaml                a part of the platform itself, such as an ingress controller
     platform/<project>/apps/<app>/app.yaml
 

@@ -22,7 +22,7 @@ func Schema(c *call.Call) *cobra.Command {
 		Use:   "schema [NAME]",
 		Short: "Print the JSON schemas of the files, or install them for an editor",
 		Long: `Print the JSON schema of the files app.yaml, project.yaml, tenant.yaml or kubeop.yaml, or of those in policies/, registries/ and prices/: its
-name is app, project, tenant, kubeop, policy, registry or pricelist. Editors with yaml-language-server complete and check files by it.
+name is app, project, tenant, kubeop, policy, registry, pricelist or cluster. Editors with yaml-language-server complete and check files by it.
 
 With --install, write all schemas to .kubeop/schema of the repository, and name them in .vscode/settings.json if there is no such file. Commit both.`,
 		Example: `  # For a tool that checks files by a schema
@@ -81,7 +81,7 @@ func installSchemas(c *call.Call) error {
 		if err := os.WriteFile(filepath.Join(folder, name+".json"), text, 0o644); err != nil {
 			return err
 		}
-		if name != "policy" && name != "registry" && name != "pricelist" || platform { // Elsewhere, folders of these names have something else.
+		if name != "policy" && name != "registry" && name != "pricelist" && name != "cluster" || platform { // Elsewhere, folders of these names have something else.
 			matches[schemaFolder+"/"+name+".json"] = "**/" + file
 		}
 	}

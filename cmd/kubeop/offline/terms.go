@@ -23,6 +23,8 @@ type terms struct {
 	// policies are those that the tenant is under, and ruled says that they are known.
 	policies []v1alpha1.Policy
 	ruled    bool
+	// placement has the clusters that the platform repository declares, and those of the tenant; none if that is not known.
+	placement tree.Placement
 }
 
 // termsOf reads what the flags --tenant-file and --policies name, for the repository of a scope.
@@ -57,7 +59,7 @@ func (v *validate) termsOf(ctx context.Context, scope tree.Scope) (*terms, error
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("spec.policies of the tenant names what %s does not have: %s", v.policies, strings.Join(missing, ", "))
 	}
-	s.policies = under
+	s.policies, s.placement = under, tree.Placement{Rules: platform.Rules(), Tenant: s.tenant.Spec.Clusters}
 	return s, nil
 }
 

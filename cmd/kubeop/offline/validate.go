@@ -176,7 +176,9 @@ func (v *validate) checkFiles(ctx context.Context, root string, files tree.Files
 	if err != nil {
 		return nil, err
 	}
-	t := v.reader.Read(files, scope, nil)
+	reader := *v.reader
+	reader.Placement = known.placement
+	t := reader.Read(files, scope, nil)
 	if file, err := t.Unread(); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
@@ -274,7 +276,7 @@ func countsText(c tree.Counts) string {
 	for _, of := range []struct {
 		n         int
 		one, many string
-	}{{c.PriceLists, "price list", "price lists"}, {c.Registries, "registry", "registries"}, {c.Policies, "policy", "policies"}} {
+	}{{c.Clusters, "cluster", "clusters"}, {c.PriceLists, "price list", "price lists"}, {c.Registries, "registry", "registries"}, {c.Policies, "policy", "policies"}} {
 		switch {
 		case of.n == 1:
 			text = "1 " + of.one + ", " + text

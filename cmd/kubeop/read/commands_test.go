@@ -233,6 +233,18 @@ func TestDescribeShowsWhoSetThePricesOfWhichMeters(t *testing.T) {
 	wantShown(t, out, err, "PriceList standard", "Created 60m ago", "Currency EUR", "Default true", "Author Ann", "cpu.requested per core-hour, 2 periods", "pods per hour, 1 period")
 }
 
+func TestDescribeShowsWhatAClusterIsFor(t *testing.T) {
+	cluster := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "west", CreationTimestamp: before(60)}}
+	cluster.Spec = v1alpha1.ClusterSpec{Default: true, Server: "https://west.example.com:6443", Description: "The first one"}
+	repository := &v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "platform", CreationTimestamp: before(60)}}
+	repository.Status.Cluster, repository.Status.ProjectsElsewhere = "west", 3
+	s := memory.Serve(t, cluster, repository)
+	out, _, err := show(t, s, Describe, "cluster", "west")
+	wantShown(t, out, err, "Cluster west", "Created 60m ago", "Default true", "Server https://west.example.com:6443", "Description The first one")
+	out, _, err = show(t, s, Describe, "repository", "platform")
+	wantShown(t, out, err, "Repository platform", "Created 60m ago", "Cluster west", "On other clusters 3 projects", "Steps")
+}
+
 func TestARuleAboutSignaturesCountsItsKeysAndIdentities(t *testing.T) {
 	identities := []v1alpha1.SignerIdentity{{}, {}}
 	got := signaturesOf([]v1alpha1.SignatureRule{

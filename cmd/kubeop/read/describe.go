@@ -33,8 +33,8 @@ type describe struct {
 func Describe(c *call.Call) *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe [KIND] NAME",
-		Short: "Show an app, project, tenant, policy, registry, pricelist or repository on one page, and what to do",
-		Long: `Show an app, project, tenant, policy, registry, pricelist or repository on one page: where it is declared, what runs, each step from Git
+		Short: "Show an app, project, tenant, policy, registry, pricelist, cluster or repository on one page, and what to do",
+		Long: `Show an app, project, tenant, policy, registry, pricelist, cluster or repository on one page: where it is declared, what runs, each step from Git
 to the pods in order, what is wrong with its objects, the last deliveries and events, and what to do next. Of a policy, it shows the rules
 and the tenants that are under it; of a project, its host names and the rules that hold in it.`,
 		Example: `  # An app of the project shop of the tenant acme
@@ -107,8 +107,16 @@ func (d *describe) run(ctx context.Context) error {
 		d.steps(o.Status.Conditions)
 	case *v1alpha1.PriceList:
 		describePrices(d.page, o)
+	case *v1alpha1.Cluster:
+		d.page.Field("Default", fmt.Sprint(o.Spec.Default))
+		d.page.Field("Server", o.Spec.Server)
+		d.page.Field("Description", o.Spec.Description)
 	case *v1alpha1.Repository:
 		d.page.Field("URL", o.Spec.URL)
+		d.page.Field("Cluster", o.Status.Cluster)
+		if n := o.Status.ProjectsElsewhere; n > 0 {
+			d.page.Field("On other clusters", few.Count(n, "project"))
+		}
 		d.page.Field("Newest commit", few.ShortRevision(o.Status.LastAttemptedRevision))
 		d.page.Field("Held", few.ShortRevision(o.Status.HeldRevision))
 		d.page.Field("Applied", few.ShortRevision(o.Status.LastAppliedRevision))

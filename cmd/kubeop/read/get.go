@@ -37,8 +37,8 @@ func Get(c *call.Call) *cobra.Command {
 	g := &get{Call: c}
 	command := &cobra.Command{
 		Use:   "get KIND [NAME...]",
-		Short: "List apps, projects, tenants, policies, registries, pricelists or repositories",
-		Long: `List apps, projects, tenants, policies, registries, pricelists or repositories, with the columns of kubectl get.
+		Short: "List apps, projects, tenants, policies, registries, pricelists, clusters or repositories",
+		Long: `List apps, projects, tenants, policies, registries, pricelists, clusters or repositories, with the columns of kubectl get.
 
 Without names, it lists the objects of the tenant and project that --tenant, --project or the namespace name: with a tenant alone, the apps of all its
 projects. Only administrators can list the objects of all tenants. With --watch, projects that are created later are

@@ -69,7 +69,7 @@ func (c *Connection) whoAllows(status apierrors.APIStatus) string {
 		details = &metav1.StatusDetails{Name: "an object"}
 	}
 	ofTenants := details.Kind == Tenant.Plural || details.Kind == Repository.Plural
-	switch ofAll := details.Kind == Policy.Plural || details.Kind == Registry.Plural || details.Kind == PriceList.Plural; {
+	switch ofAll := details.Kind == Policy.Plural || details.Kind == Registry.Plural || details.Kind == PriceList.Plural || details.Kind == Cluster.Plural; {
 	case tenant == v1alpha1.PlatformTenant || ofAll || details.Kind == Repository.Plural && details.Name == v1alpha1.PlatformRepository:
 		return "An administrator of the cluster can allow it"
 	case details.Name == "" && (tenant == "" || ofTenants || c.All):

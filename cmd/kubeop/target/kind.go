@@ -49,13 +49,17 @@ var (
 		Name: v1alpha1.PriceListKind, Plural: "pricelists", Path: []string{"PRICELIST"}, short: []string{"prices"},
 		New: func() client.Object { return &v1alpha1.PriceList{} }, NewList: func() client.ObjectList { return &v1alpha1.PriceListList{} },
 	}
+	Cluster = Kind{
+		Name: v1alpha1.ClusterKind, Plural: "clusters", Path: []string{"CLUSTER"},
+		New: func() client.Object { return &v1alpha1.Cluster{} }, NewList: func() client.ObjectList { return &v1alpha1.ClusterList{} },
+	}
 	Repository = Kind{
 		Name: v1alpha1.RepositoryKind, Plural: "repositories", Path: []string{"REPOSITORY"}, short: []string{"repo", "repos"},
 		New: func() client.Object { return &v1alpha1.Repository{} }, NewList: func() client.ObjectList { return &v1alpha1.RepositoryList{} },
 	}
-	Kinds = []Kind{App, Project, Tenant, Policy, Registry, PriceList, Repository}
+	Kinds = []Kind{App, Project, Tenant, Policy, Registry, PriceList, Cluster, Repository}
 
-	// Reconciled are the kinds whose status says how far kubeop is with an object. A Policy and a PriceList have none: they hold from when they are written.
+	// Reconciled are the kinds whose status says how far kubeop is with an object. A Policy, a PriceList and a Cluster have none: they hold from when they are written.
 	Reconciled = []Kind{App, Project, Tenant, Registry, Repository}
 )
 
@@ -69,7 +73,7 @@ func KindOf(arg string) (Kind, error) {
 		return name == k.Singular() || name == k.Plural || slices.Contains(k.short, name)
 	})
 	if i < 0 {
-		return Kind{}, fmt.Errorf("kubeop has no kind %q; its kinds are app, project, tenant, policy, registry, pricelist and repository", arg)
+		return Kind{}, fmt.Errorf("kubeop has no kind %q; its kinds are app, project, tenant, policy, registry, pricelist, cluster and repository", arg)
 	}
 	return Kinds[i], nil
 }

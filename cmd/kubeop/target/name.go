@@ -73,6 +73,8 @@ func (c *Connection) Named(kind Kind, name string) (Object, error) {
 		return Object{Kind: kind, Ref: identity.Ref{Registry: full[0]}}, nil
 	case v1alpha1.PriceListKind:
 		return Object{Kind: kind, Ref: identity.Ref{PriceList: full[0]}}, nil
+	case v1alpha1.ClusterKind:
+		return Object{Kind: kind, Ref: identity.Ref{Cluster: full[0]}}, nil
 	}
 	full = append(full, "", "")
 	return Object{Kind: kind, Ref: identity.Ref{Tenant: full[0], Project: full[1], App: full[2]}}, nil

@@ -62,7 +62,7 @@ func TestObjectsAreNamedByPathFlagsAndNamespace(t *testing.T) {
 		"a policy of a tenant":           {args: []string{"policy", "acme/base"}, wrong: `"acme/base" does not name one policy: write POLICY`},
 		"an empty part":                  {args: []string{"acme//web"}, wrong: `"acme//web" does not name one app: write TENANT/PROJECT/APP`},
 		"nothing":                        {args: []string{""}, wrong: `"" does not name one app: write TENANT/PROJECT/APP`},
-		"an unknown kind":                {args: []string{"pod", "web"}, wrong: `kubeop has no kind "pod"; its kinds are app, project, tenant, policy, registry, pricelist and repository`},
+		"an unknown kind":                {args: []string{"pod", "web"}, wrong: `kubeop has no kind "pod"; its kinds are app, project, tenant, policy, registry, pricelist, cluster and repository`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := in(t, tc.ctx)

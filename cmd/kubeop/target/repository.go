@@ -18,7 +18,7 @@ func (c *Connection) RepositoryOf(ctx context.Context, of Object) (Object, error
 	switch of.Kind.Name {
 	case v1alpha1.RepositoryKind:
 		return of, nil
-	case v1alpha1.TenantKind, v1alpha1.PolicyKind, v1alpha1.RegistryKind, v1alpha1.PriceListKind:
+	case v1alpha1.TenantKind, v1alpha1.PolicyKind, v1alpha1.RegistryKind, v1alpha1.PriceListKind, v1alpha1.ClusterKind:
 		return platform, nil
 	}
 	reader, err := c.Client()

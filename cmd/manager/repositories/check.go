@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/gitops/code"
+	"github.com/kubeop/kubeop/gitops/files"
 	"github.com/kubeop/kubeop/gitops/layout"
 	"github.com/kubeop/kubeop/gitops/tree"
 )
@@ -26,8 +27,8 @@ func (r *Repositories) check(p *place, before, after *folder.Folder) error {
 		return err
 	}
 	scope := tree.Scope{Repository: p.repository.Name, Tenant: p.repository.Spec.Tenant, Path: p.folder()}
-	was := reader.Read(tree.FilesOf(before), scope, r.cache.tree(scope))
-	now := reader.Read(tree.FilesOf(after), scope, was)
+	was := reader.Read(files.Of(before), scope, r.cache.tree(scope))
+	now := reader.Read(files.Of(after), scope, was)
 	for _, t := range []*tree.Tree{was, now} {
 		if file, err := t.Unread(); err != nil {
 			return fmt.Errorf("reading %s: %w", file, err)
@@ -58,13 +59,15 @@ func (r *Repositories) check(p *place, before, after *folder.Folder) error {
 	return nil
 }
 
-// readerOf returns the reader of a repository. The limits for that of a tenant are in its Tenant, as for the operator; in the platform repository each tenant.yaml has them.
+// readerOf returns the reader of a repository. The limits and the clusters for that of a tenant are in its Tenant, as for the operator; in the platform repository each tenant.yaml has them.
 func (r *Repositories) readerOf(p *place) (*tree.Reader, error) {
 	reader, err := r.reader()
 	if err != nil || p.ofPlatform() {
 		return reader, err
 	}
-	return reader.Within(reader.Limits.With(&p.limits)), nil
+	reader = reader.Within(reader.Limits.With(&p.limits))
+	reader.Placement = p.placement
+	return reader, nil
 }
 
 // maxProblems is how many problems an answer has.

@@ -8,6 +8,7 @@ import (
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/delivery/fetch/folder"
 	"github.com/kubeop/kubeop/gitops/commit"
+	"github.com/kubeop/kubeop/gitops/files"
 	"github.com/kubeop/kubeop/gitops/identity"
 	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
@@ -57,8 +58,8 @@ func (r *Repositories) describe(ctx context.Context, p *place, effects *writes.P
 		return err
 	}
 	scope := tree.Scope{Repository: p.repository.Name, Tenant: p.repository.Spec.Tenant, Path: p.folder()}
-	was := reader.Read(tree.FilesOf(before), scope, nil)
-	is := reader.Read(tree.FilesOf(after), scope, was)
+	was := reader.Read(files.Of(before), scope, nil)
+	is := reader.Read(files.Of(after), scope, was)
 	weighed := weighing{was: was, commit: plan.Commit{Apps: map[string]int{}}}
 	quotas := false
 	tree.Changes(was, is, func(ref identity.Ref) {

@@ -10,6 +10,7 @@ import (
 	"github.com/kubeop/kubeop/gitops/commit"
 	"github.com/kubeop/kubeop/gitops/document"
 	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/tree"
 	"github.com/kubeop/kubeop/internal/manager/writes"
 )
 
@@ -20,8 +21,9 @@ type place struct {
 	// file is relative to the folder with kubeop.yaml.
 	file   string
 	remote commit.Remote
-	// limits are those that the Tenant of the repository sets.
-	limits v1alpha1.TenantLimits
+	// limits are those that the Tenant of the repository sets, and placement has its clusters.
+	limits    v1alpha1.TenantLimits
+	placement tree.Placement
 }
 
 // ofPlatform reports whether the object is declared in the platform repository.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
+	"github.com/kubeop/kubeop/controllers/declared"
 	"github.com/kubeop/kubeop/delivery/budget"
 	"github.com/kubeop/kubeop/delivery/fetch/draft"
 	"github.com/kubeop/kubeop/delivery/fetch/failure"
@@ -107,7 +108,11 @@ func (r *Repositories) open(ctx context.Context, of writes.Object, ofPlatform bo
 		if err := r.Objects.Get(ctx, client.ObjectKey{Name: spec.Tenant}, tenant); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("reading the limits of tenant %s: %w", spec.Tenant, err)
 		}
-		p.limits = tenant.Spec.Limits
+		clusters := &v1alpha1.ClusterList{}
+		if err := r.Objects.List(ctx, clusters); err != nil {
+			return nil, fmt.Errorf("listing the clusters: %w", err)
+		}
+		p.limits, p.placement = tenant.Spec.Limits, tree.Placement{Rules: declared.Clusters(clusters.Items), Tenant: tenant.Spec.Clusters}
 	}
 	auth, err := transport.ReadAuth(ctx, r.Secrets, r.Namespace, spec.SecretRef)
 	if err != nil {

@@ -52,8 +52,8 @@ func (q *Queue) All() []identity.Ref {
 	return q.sorted
 }
 
-// InOrder sorts price lists, registries and policies first, and then as Git does: a tenant or project comes before its contents, and these before the next tenant or project.
+// InOrder sorts clusters, price lists, registries and policies first, and then as Git does: a tenant or project comes before its contents, and these before the next tenant or project.
 func InOrder(a, b identity.Ref) int {
 	return cmp.Or(strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Project, b.Project), strings.Compare(a.App, b.App), strings.Compare(a.Policy, b.Policy),
-		strings.Compare(a.Registry, b.Registry), strings.Compare(a.PriceList, b.PriceList))
+		strings.Compare(a.Registry, b.Registry), strings.Compare(a.PriceList, b.PriceList), strings.Compare(a.Cluster, b.Cluster))
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/kubeop/kubeop/internal/manager/owners"
 )
 
-// Cluster follows the tenants, projects, apps, repositories and price lists of a cluster, and the further kinds that NewCluster gets.
+// Cluster follows the tenants, projects, apps, repositories, price lists and Clusters of a cluster, and the further kinds that NewCluster gets.
 type Cluster struct {
 	// Index has the answers about the objects.
 	Index *index.Index
@@ -49,6 +49,7 @@ func NewCluster(ctx context.Context, config *rest.Config, also ...client.Object)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.RepositoryKind), meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.HostnameClaimKind), meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.PriceListKind), meta.RESTScopeRoot)
+	mapper.Add(v1alpha1.GroupVersion.WithKind(v1alpha1.ClusterKind), meta.RESTScopeRoot)
 	c := &Cluster{Index: index.New(), Owners: owners.New()}
 	c.Owners.Synced, c.Owners.Behind = c.Synced, c.Behind
 	config = rest.CopyConfig(config)
@@ -58,7 +59,7 @@ func NewCluster(ctx context.Context, config *rest.Config, also ...client.Object)
 		return nil, fmt.Errorf("making the caches: %w", err)
 	}
 	c.caches = caches
-	for _, kind := range append([]client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}, &v1alpha1.Repository{}, &v1alpha1.PriceList{}}, also...) {
+	for _, kind := range append([]client.Object{&v1alpha1.Tenant{}, &v1alpha1.Project{}, &v1alpha1.App{}, &v1alpha1.Repository{}, &v1alpha1.PriceList{}, &v1alpha1.Cluster{}}, also...) {
 		informer, err := caches.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("making the caches: %w", err)
@@ -133,7 +134,7 @@ func slim(object any) (any, error) {
 	o.SetAnnotations(kept)
 	switch o := object.(type) {
 	case *v1alpha1.Tenant:
-		o.Spec, o.Status.Inventory = v1alpha1.TenantSpec{Owners: o.Spec.Owners, Limits: o.Spec.Limits, PriceList: o.Spec.PriceList, CostBudget: o.Spec.CostBudget}, v1alpha1.Inventory{} // Writes are checked within the limits.
+		o.Spec, o.Status.Inventory = v1alpha1.TenantSpec{Owners: o.Spec.Owners, Limits: o.Spec.Limits, PriceList: o.Spec.PriceList, CostBudget: o.Spec.CostBudget, Clusters: o.Spec.Clusters}, v1alpha1.Inventory{} // Writes are checked by the limits and clusters.
 	case *v1alpha1.Project:
 		o.Spec, o.Status.Inventory = v1alpha1.ProjectSpec{}, v1alpha1.Inventory{}
 	case *v1alpha1.App:

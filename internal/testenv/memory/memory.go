@@ -47,6 +47,7 @@ var kinds = []metav1.APIResource{
 	{Kind: v1alpha1.GuardrailsKind, Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Name: "guardrails", Namespaced: true},
 	{Kind: v1alpha1.RegistryKind, Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Name: "registries"},
 	{Kind: v1alpha1.PriceListKind, Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Name: "pricelists"},
+	{Kind: v1alpha1.ClusterKind, Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Name: "clusters"},
 	{Kind: v1alpha1.TenantKind, Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Name: "tenants"},
 	{Kind: v1alpha1.RepositoryKind, Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Name: "repositories"},
 }
