@@ -206,6 +206,27 @@ func TestAnAnsweredCallKeepsNoPlace(t *testing.T) {
 	}
 }
 
+// TestARejectedCallKeepsNoConnection: the rest of its body does not arrive, and the server closes the connection before the time of a call ends.
+func TestARejectedCallKeepsNoConnection(t *testing.T) {
+	s := newServer(t)
+	s.Clock = clock.RealClock{}
+	conn, err := dial("127.0.0.1", serving(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write(text("/hook/acme", "", "{", 1<<10)); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(callTime / 2)); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(conn) // It ends when the server closes the connection.
+	if err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 401 ")) {
+		t.Errorf("the connection ended with %v, after %q", err, answer)
+	}
+}
+
 // TestAFloodDelaysAKeyedCallByLessThanASecond makes 5,000 calls a second for two seconds: a third without a signature, a third with a
 // wrong one for many repositories, and a third that is genuine for another repository. Meanwhile, each call for acme takes less than a second
 // until the Repository is annotated.

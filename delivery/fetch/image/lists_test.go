@@ -116,14 +116,15 @@ func TestTheTenantWithMostListsLosesThem(t *testing.T) {
 	const beside = tagListCost + 2
 	hold("acme", "a", time.Hour, maxTagsHeld/2-beside)
 	hold("acme", "a", time.Hour, maxTagsHeld/2-beside) // The same key again.
-	hold("other", "b", time.Minute, maxTagsHeld/4-beside)
+	hold("other", "b", time.Minute, maxTagsHeld/4-2*beside)
+	hold("other", "f", time.Hour, 0)
 	hold("third", "c", time.Hour, maxTagsHeld/4-beside)
 	if !there("acme", "a") || !there("other", "b") || !there("third", "c") {
 		t.Fatal("what meets the limit is forgotten")
 	}
 	later(time.Minute)
 	hold("third", "d", time.Hour, 0)
-	if there("other", "b") || !there("acme", "a") || !there("third", "c") {
+	if there("other", "b") || !there("other", "f") || !there("acme", "a") || !there("third", "c") {
 		t.Error("not only what would be asked for anew is forgotten")
 	}
 	hold("third", "e", time.Hour, maxTagsHeld/4)

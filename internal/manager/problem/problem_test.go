@@ -47,6 +47,13 @@ func TestEachStatusHasOneCode(t *testing.T) {
 	}
 }
 
+// TestTheErrorOfAProblemHasItsCodeAndDetail, which logs show.
+func TestTheErrorOfAProblemHasItsCodeAndDetail(t *testing.T) {
+	if got, want := New(NotFound, "There is no app web.").Error(), "not-found: There is no app web."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestNoProblemRepeatsAValue tries each format that huma knows, values of another type, unknown fields, and bodies that are no JSON.
 func TestNoProblemRepeatsAValue(t *testing.T) {
 	type body struct {

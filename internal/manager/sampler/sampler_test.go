@@ -266,6 +266,9 @@ func TestMinutesWaitForTheStore(t *testing.T) {
 	if len(w.to.minutes) > 0 || len(w.unwritten) != 9 {
 		t.Fatalf("%d minutes wait", len(w.unwritten))
 	}
+	if err := w.Write(t.Context()); !errors.Is(err, w.to.fails) || !strings.HasPrefix(err.Error(), "9 minutes wait: ") {
+		t.Errorf("the write ended with %v", err)
+	}
 	w.to.fails = nil
 	w.pass(time.Second)
 	if got := w.to.texts(meter.OfPods); len(got) != 9 || got[0] != "12:00 acme/shop/:pods=60" || got[8] != "12:08 acme/shop/:pods=60" {
