@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,5 +68,22 @@ func TestMetricsReportTheConditionsOfObjects(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, collected()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// undescribed is a collector whose metrics have no valid description.
+type undescribed struct {
+	prometheus.Collector
+	why error
+}
+
+// Describe implements prometheus.Collector.
+func (u undescribed) Describe(out chan<- *prometheus.Desc) { out <- prometheus.NewInvalidDesc(u.why) }
+
+func TestACollectorThatCannotBeRegisteredEndsTheStart(t *testing.T) {
+	invalid := errors.New("invalid")
+	metrics := part{"wrong", collector(undescribed{why: invalid}), everyReplica}
+	if err := metrics.addTo(nil); !errors.Is(err, invalid) || !strings.HasPrefix(err.Error(), "setting up the metrics wrong: ") {
+		t.Errorf("got %v, want the error of the registration", err)
 	}
 }
