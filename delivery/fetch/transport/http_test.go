@@ -198,7 +198,7 @@ func TestTheOriginIsTheSchemeHostAndPort(t *testing.T) {
 func TestAClientUsesHTTP2AndNoTLSBefore12(t *testing.T) {
 	serve := func(most uint16) (*httptest.Server, *http.Client, *url.URL) {
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.WriteString(w, r.Proto+" "+r.Header.Get("Accept"))
+			_, _ = io.WriteString(w, r.Proto+" "+r.Method+" "+r.Header.Get("Accept"))
 		}))
 		server.EnableHTTP2, server.TLS = true, &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: most}
 		server.StartTLS()
@@ -219,7 +219,7 @@ func TestAClientUsesHTTP2AndNoTLSBefore12(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if text, err := io.ReadAll(res.Body); string(text) != "HTTP/2.0 text/yaml" || err != nil {
+	if text, err := io.ReadAll(res.Body); string(text) != "HTTP/2.0 GET text/yaml" || err != nil {
 		t.Errorf("the server got %q, %v", text, err)
 	}
 	_, client, at = serve(tls.VersionTLS11)
