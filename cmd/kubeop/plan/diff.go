@@ -27,8 +27,8 @@ clone there. The command compares as kubeop plan does, also if the commit does n
 
 With --revision A..B it compares what two commits render to, and not the cluster. The exit code is 2 if there are differences.
 
-With --server it shows how the files of the app's folder differ between two commits, A..B with all of their digits, or A and the newest one. No clone is needed; objects are neither
-rendered nor compared.`,
+With --server it shows how the files of the app's folder differ between two commits, A..B with all of their digits, or A and the newest one. No
+clone is needed; objects are neither rendered nor compared.`,
 		Example: `  # With the files as they are now
   kubeop diff acme/shop/web
 

@@ -43,7 +43,8 @@ func Logs(c *call.Call) *cobra.Command {
 		Use:   "logs APP",
 		Short: "Show the logs of all pods of an app",
 		Long: `Show the logs of all containers of all pods of an app and of its hooks, each line with its pod and container. With --follow, new lines are
-shown until it is interrupted, and pods that start later are not followed. With --server the manager reads them, if manager.logs.enabled of its chart lets it.`,
+shown until it is interrupted, and pods that start later are not followed. With --server the manager reads them, if manager.logs.enabled of its
+chart lets it.`,
 		Example: `  # The last lines of all pods, and then what they write
   kubeop logs acme/shop/web --follow
 
