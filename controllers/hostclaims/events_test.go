@@ -74,7 +74,8 @@ func TestAClaimByHandWakesTheAppsOfItsProjectThatWait(t *testing.T) {
 	}
 }
 
-func TestTheVersionDecidesBetweenClaimsOfOneSecond(t *testing.T) {
+// TestTheVersionDecidesWhichClaimIsOlder: clocks of API servers may differ.
+func TestTheVersionDecidesWhichClaimIsOlder(t *testing.T) {
 	claim := func(created int64, version string) *v1alpha1.HostnameClaim {
 		return &v1alpha1.HostnameClaim{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Unix(created, 0), ResourceVersion: version}}
 	}
@@ -82,8 +83,9 @@ func TestTheVersionDecidesBetweenClaimsOfOneSecond(t *testing.T) {
 		a, b *v1alpha1.HostnameClaim
 		want bool
 	}{
-		"an earlier second":    {claim(1, "9"), claim(2, "1"), true},
-		"a later second":       {claim(2, "1"), claim(1, "9"), false},
+		"a slow clock":         {claim(2, "1"), claim(1, "9"), true},
+		"a fast clock":         {claim(1, "9"), claim(2, "1"), false},
+		"an earlier second":    {claim(1, "3"), claim(2, "3"), true},
 		"an earlier version":   {claim(1, "3"), claim(1, "4"), true},
 		"a later version":      {claim(1, "4"), claim(1, "3"), false},
 		"a version of a digit": {claim(1, "9"), claim(1, "10"), true},

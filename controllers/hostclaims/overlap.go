@@ -70,10 +70,9 @@ func (c *Claims) get(ctx context.Context, name string) (*v1alpha1.HostnameClaim,
 	return claim, nil
 }
 
-// older reports whether claim a was created before claim b. Nothing changes a claim after it was created, so versions give the order within a second.
+// older reports whether claim a was created before claim b. The versions tell the order in which the API server gave names away, which is that of the watch:
+// clocks of several API servers may differ. Nothing changes a claim after it was created.
 func older(a, b *v1alpha1.HostnameClaim) bool {
-	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.CreationTimestamp.Before(&b.CreationTimestamp)
-	}
-	return cmp.Or(cmp.Compare(len(a.ResourceVersion), len(b.ResourceVersion)), cmp.Compare(a.ResourceVersion, b.ResourceVersion)) < 0
+	return cmp.Or(cmp.Compare(len(a.ResourceVersion), len(b.ResourceVersion)), cmp.Compare(a.ResourceVersion, b.ResourceVersion),
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time)) < 0
 }
