@@ -106,7 +106,7 @@ var plurals = []string{"Endpoints", "Guardrails"}
 // clusterScoped are the kinds without a namespace. Tests compare those of Kubernetes with those of an API server, and those of kubeop with its
 // CustomResourceDefinitions.
 var clusterScoped = []string{
-	"CSIDriver", "CSINode", "CertificateSigningRequest", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle", "ComponentStatus", "CustomResourceDefinition",
+	"CSIDriver", "CSINode", "CertificateSigningRequest", "Cluster", "ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle", "ComponentStatus", "CustomResourceDefinition",
 	"DeviceClass", "DeviceTaintRule", "FlowSchema", "HostnameClaim", "IPAddress", "IngressClass", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
 	"Namespace", "Node", "PersistentVolume", "Policy", "PriceList", "PriorityClass", "PriorityLevelConfiguration", "Registry", "Repository", "ResourceSlice", "RuntimeClass", "ServiceCIDR", "StorageClass",
 	"StorageVersionMigration", "Tenant",
