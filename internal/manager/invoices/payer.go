@@ -1,6 +1,7 @@
 package invoices
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ func (p *payer) in(month billing.Month) bool {
 // withHours returns the payers of one name, in the order of creation, with their hours: from that in which the Tenant was created to that in which it was found to be gone, and both completely. Nobody
 // pays for an hour in which one ended and the next one was created, because usage of an hour goes by the name.
 func withHours(all []store.Payer) []payer {
+	all = slices.SortedStableFunc(slices.Values(all), byCreation)
 	of := make([]payer, len(all))
 	for i, p := range all {
 		of[i] = payer{p, p.Created.UTC().Truncate(time.Hour), endless}
@@ -42,7 +44,19 @@ func withHours(all []store.Payer) []payer {
 	return of
 }
 
-// payersOf returns the payers of a name, in the order of creation. If a Tenant has it now, that is the last one, and exists is true.
+// byCreation compares payers of one name. Tenants are created at whole seconds: of two of the same second the one that is gone came first.
+func byCreation(a, b store.Payer) int {
+	exists := func(p store.Payer) int {
+		if p.Gone.IsZero() {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(exists(a), exists(b)), cmp.Compare(a.UID, b.UID))
+}
+
+// payersOf returns the payers of a name, in the order of creation. If a Tenant has it now, that is the last one, and exists is true. While the index still has one that another manager knows to be replaced, the
+// answer is that the index is behind.
 func (o *Operations) payersOf(ctx context.Context, name string) (all []payer, exists bool, err error) {
 	is, err := o.Tenant(ctx, name)
 	exists = err == nil
@@ -53,16 +67,19 @@ func (o *Operations) payersOf(ctx context.Context, name string) (all []payer, ex
 	if err != nil {
 		return nil, false, problem.FromStore(ctx, err)
 	}
-	if exists {
-		current := store.Payer{TenantRef: is}
-		for _, p := range recorded {
-			if p.UID == is.UID {
-				current.PriceList = p.PriceList
-			}
-		}
-		recorded = append(slices.DeleteFunc(recorded, func(p store.Payer) bool { return p.UID == is.UID }), current)
+	if exists && !slices.ContainsFunc(recorded, func(p store.Payer) bool { return p.UID == is.UID }) {
+		recorded = append(recorded, store.Payer{TenantRef: is})
 	}
-	return withHours(recorded), exists, nil
+	all = withHours(recorded)
+	if !exists {
+		return all, false, nil
+	}
+	last := &all[len(all)-1]
+	if last.UID != is.UID {
+		return nil, true, problem.New(problem.Unavailable, "The manager does not know the present tenant of the name yet.").After(5 * time.Second)
+	}
+	last.Gone, last.until = time.Time{}, endless
+	return all, true, nil
 }
 
 // payerOf returns who pays for a month: the Tenant with the UID or, if that is "", the last one that had the name in the month, else the one that has it now.

@@ -1,12 +1,15 @@
 package invoices
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubeop/kubeop/internal/billing"
+	"github.com/kubeop/kubeop/internal/manager/problem"
 	"github.com/kubeop/kubeop/internal/store"
 )
 
@@ -62,6 +65,68 @@ func TestAPayerIsInTheMonthsOfItsHours(t *testing.T) {
 		p := payer{from: c.from, until: c.until}
 		if got := [3]bool{p.in(october), p.in(november), p.in(december)}; got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestTheOrderOfPayersIsThatOfTheirCreation, whatever the order in which they are listed.
+func TestTheOrderOfPayersIsThatOfTheirCreation(t *testing.T) {
+	one, two := payerFor("1", at(3, 10, 20), at(5, 11, 1)), payerFor("2", at(5, 12, 0), time.Time{})
+	gone, same := payerFor("4", at(3, 10, 20), at(3, 10, 20)), payerFor("3", at(3, 10, 20), time.Time{})
+	for name, c := range map[string]struct {
+		all  []store.Payer
+		want []string
+	}{
+		"the last one is listed first": {[]store.Payer{two, one}, []string{"1", "2"}},
+		"two of the same second":       {[]store.Payer{same, gone}, []string{"4", "3"}},
+	} {
+		var got []string
+		for _, p := range withHours(c.all) {
+			got = append(got, p.UID)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+}
+
+// TestAnIndexThatIsBehindMakesNobodyPay: another manager recorded already that the tenant of the index is gone, or that there is a next one.
+func TestAnIndexThatIsBehindMakesNobodyPay(t *testing.T) {
+	gone, there, next := payerFor("1", at(3, 10, 20), at(5, 11, 1)), payerFor("1", at(3, 10, 20), time.Time{}), payerFor("2", at(5, 11, 2), time.Time{})
+	for name, c := range map[string]struct {
+		recorded []store.Payer
+		index    store.Payer
+		// want are the UIDs of the payers, nil if the index is behind.
+		want []string
+	}{
+		"the index has the former one":                         {[]store.Payer{gone, next}, there, nil},
+		"the index has the former one, which is not gone yet":  {[]store.Payer{there, next}, there, nil},
+		"the index has the one that is there":                  {[]store.Payer{gone, next}, next, []string{"1", "2"}},
+		"the one that is there is not recorded":                {[]store.Payer{gone}, next, []string{"1", "2"}},
+		"the index has one again that was recorded as gone":    {[]store.Payer{gone}, there, []string{"1"}},
+		"nobody is recorded, as before the first round of all": {nil, there, []string{"1"}},
+	} {
+		s := newStore(t)
+		if err := s.RecordPayers(t.Context(), c.recorded, at(6, 0, 0)); err != nil {
+			t.Fatal(err)
+		}
+		o := &Operations{Store: s, Tenant: func(context.Context, string) (store.TenantRef, error) { return c.index.TenantRef, nil }}
+		all, _, err := o.payersOf(t.Context(), "acme")
+		var got []string
+		for _, p := range all {
+			got = append(got, p.UID)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+		if len(c.want) > 0 {
+			if last := all[len(all)-1]; err != nil || last.until != endless || !last.Gone.IsZero() {
+				t.Errorf("%s: %v: the tenant that exists is %+v", name, err, last)
+			}
+			continue
+		}
+		if refused := new(problem.Problem); !errors.As(err, &refused) || refused.Code != problem.Unavailable || refused.Wait != 5*time.Second {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
