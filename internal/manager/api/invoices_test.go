@@ -578,3 +578,24 @@ func TestAnInvoiceStaysWhenNobodyKnowsItsTenantAnyMore(t *testing.T) {
 		}
 	}
 }
+
+// TestAMonthIsNotClosedBeforeTheClusterWasRead, although it has an invoice: that may be of an earlier tenant of the name.
+func TestAMonthIsNotClosedBeforeTheClusterWasRead(t *testing.T) {
+	m, cluster := newBilled(t)
+	admin := m.holder("root", "admin")
+	read[invoices.Invoice](m, m.post(admin, "/v1/tenants/acme/invoices/2026-10/close", "", ""), http.StatusOK)
+	handler, err := New(Options{
+		Log: logr.Discard(), Registry: prometheus.NewRegistry(), Checks: noChecks(), Store: m.store, RequestsPerSecond: 10_000, Burst: 10_000, Now: func() time.Time { return m.now },
+		Live: &live.Operations{Index: cluster, Measured: "local", Synced: func(context.Context) error { return errors.New("not yet") }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Handler = handler
+	for _, query := range []string{"", "?again=true"} {
+		answer := m.post(admin, "/v1/tenants/acme/invoices/2026-10/close"+query, "", "")
+		if p := problemOf(t, answer); p.Code != problem.Unavailable || answer.Header().Get("Retry-After") != "5" {
+			t.Errorf("%q: %+v", query, p)
+		}
+	}
+}

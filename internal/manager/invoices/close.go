@@ -77,10 +77,10 @@ func (o *Operations) closeOnce(ctx context.Context, in *closeInput, month billin
 	}, caller.Event(ctx, now, "closeInvoice", ""))
 }
 
-// forgottenPayer returns the last invoice of a month of which it is not recorded any more who pays, and the error if there is none.
+// forgottenPayer returns the last invoice of a month of which it is not recorded any more who pays, and the error if there is none. Who pays is not forgotten if it is only not known now.
 func (o *Operations) forgottenPayer(ctx context.Context, in *closeInput, unknown error) (store.Invoice, error) {
 	var refused *problem.Problem
-	if in.Again || !errors.As(unknown, &refused) {
+	if in.Again || !errors.As(unknown, &refused) || refused.Code != problem.NotFound && refused.Code != problem.Conflict {
 		return store.Invoice{}, unknown
 	}
 	const batch = 100
