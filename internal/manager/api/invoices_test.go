@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -597,5 +598,21 @@ func TestAMonthIsNotClosedBeforeTheClusterWasRead(t *testing.T) {
 		if p := problemOf(t, answer); p.Code != problem.Unavailable || answer.Header().Get("Retry-After") != "5" {
 			t.Errorf("%q: %+v", query, p)
 		}
+	}
+}
+
+// TestACloseThatAnOlderManagerBeganIsSentAgain: its Idempotency-Key is that of the same request, and not of one with a UID.
+func TestACloseThatAnOlderManagerBeganIsSentAgain(t *testing.T) {
+	m, _ := newBilled(t)
+	admin := m.holder("root", "admin")
+	hash := sha256.Sum256([]byte(`["closeInvoice","acme","2026-10",false]`))
+	if _, err := m.store.BeginRequest(t.Context(), store.Request{Caller: "root", Key: "a", Hash: hash[:], Created: m.now, Expires: m.now.Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if is := read[invoices.Invoice](m, m.post(admin, "/v1/tenants/acme/invoices/2026-10/close", "a", ""), http.StatusOK); is.Number != 1 {
+		t.Errorf("%+v", is)
+	}
+	if p := problemOf(t, m.post(admin, "/v1/tenants/acme/invoices/2026-10/close?uid=x", "a", "")); p.Code != problem.Invalid {
+		t.Errorf("another request with the key: %+v", p)
 	}
 }

@@ -25,6 +25,15 @@ type closeInput struct {
 	Again  bool   `query:"again" doc:"Make another invoice of a month whose invoice was credited completely, or is of 0."`
 }
 
+// requested is what an Idempotency-Key is for. Without a UID it is what it was before there were UIDs, so that a request that an older manager began can be sent again.
+func (in *closeInput) requested() []any {
+	of := []any{"closeInvoice", in.Tenant, in.Month, in.Again}
+	if in.UID != "" {
+		of = append(of, in.UID)
+	}
+	return of
+}
+
 // close answers the invoice of a month. If the month has none, it makes it.
 func (o *Operations) close(ctx context.Context, in *closeInput) (*answer[Invoice], error) {
 	caller := auth.Of(ctx)
@@ -36,7 +45,7 @@ func (o *Operations) close(ctx context.Context, in *closeInput) (*answer[Invoice
 		return nil, err
 	}
 	var is store.Invoice
-	request := once.Request{Key: in.Key, Caller: caller.Token.ID, Of: []any{"closeInvoice", in.Tenant, in.Month, in.UID, in.Again}, Now: store.Time(o.Now())}
+	request := once.Request{Key: in.Key, Caller: caller.Token.ID, Of: in.requested(), Now: store.Time(o.Now())}
 	err = once.Do(ctx, o.Store, request, nil, func(id string, _ bool) (err error) {
 		is, err = o.closeOnce(ctx, in, month, id)
 		return err
