@@ -276,7 +276,7 @@ func TestTheNextTenantOfTheNamePaysOnlyWhatItUsed(t *testing.T) {
 		answer := m.as(viewer, "GET", "/v1/invoices?month=2026-10", "")
 		list := read[invoices.InvoicePage](m, answer, http.StatusOK)
 		if list.Draft == nil {
-			t.Fatalf("there is no draft: %s", list.NoDraft)
+			return list.NoDraft
 		}
 		return fmt.Sprint(list.Draft.Net, " ", strings.Contains(answer.Body.String(), "former"))
 	}
@@ -285,7 +285,7 @@ func TestTheNextTenantOfTheNamePaysOnlyWhatItUsed(t *testing.T) {
 		want    string
 	}{
 		{time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC), "12.73 true"}, {time.Date(2026, 10, 31, 22, 59, 0, 0, time.UTC), "12.73 true"},
-		{time.Date(2026, 11, 1, 1, 0, 0, 0, time.UTC), "0.00 false"}, {time.Date(2026, 10, 31, 23, 59, 0, 0, time.UTC), "3.64 false"},
+		{time.Date(2026, 11, 1, 1, 0, 0, 0, time.UTC), "Tenant acme was not there in 2026-10."}, {time.Date(2026, 10, 31, 23, 59, 0, 0, time.UTC), "3.64 false"},
 	} {
 		apply(t, cluster, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", UID: "the next one", CreationTimestamp: metav1.NewTime(c.created)}})
 		if got := draft(); got != c.want {
@@ -520,11 +520,16 @@ func TestATenantThatWasDeletedGetsTheInvoiceOfItsLastMonth(t *testing.T) {
 			t.Errorf("the invoice is %+v", is)
 		}
 	}
+	for _, query := range []string{"?uid=next", "?uid=next&again=true"} {
+		if p := problemOf(t, m.post(admin, "/v1/tenants/acme/invoices/2026-10/close"+query, "", "")); p.Code != problem.Conflict || p.Detail != "Tenant acme was not there in 2026-10." {
+			t.Errorf("%s, which was created later: %+v", query, p)
+		}
+	}
 	if list := page("?month=2026-10"); len(list.Unclosed) != 0 {
 		t.Errorf("not closed are %+v", list.Unclosed)
 	}
 	answer := m.as(viewer, "GET", "/v1/invoices?month=2026-10", "")
-	if list := read[invoices.InvoicePage](m, answer, http.StatusOK); len(list.Items) != 0 || list.Draft == nil || list.Draft.Net != "0.00" || strings.Contains(answer.Body.String(), "former") {
+	if list := read[invoices.InvoicePage](m, answer, http.StatusOK); len(list.Items) != 0 || list.Draft != nil || list.NoDraft != "Tenant acme was not there in 2026-10." || strings.Contains(answer.Body.String(), "former") {
 		t.Errorf("the next tenant of the name sees %s", answer.Body)
 	}
 	if answer := m.as(viewer, "GET", "/v1/invoices/1", ""); answer.Code != http.StatusNotFound {
@@ -614,5 +619,20 @@ func TestACloseThatAnOlderManagerBeganIsSentAgain(t *testing.T) {
 	}
 	if p := problemOf(t, m.post(admin, "/v1/tenants/acme/invoices/2026-10/close?uid=x", "a", "")); p.Code != problem.Invalid {
 		t.Errorf("another request with the key: %+v", p)
+	}
+}
+
+// TestAMonthBeforeTheTenantHasNoInvoice, and takes no number.
+func TestAMonthBeforeTheTenantHasNoInvoice(t *testing.T) {
+	m, cluster := newBilled(t)
+	admin := m.holder("root", "admin")
+	apply(t, cluster, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", UID: "1", CreationTimestamp: metav1.NewTime(time.Date(2026, 10, 31, 23, 59, 0, 0, time.UTC))}})
+	for _, query := range []string{"", "?uid=1"} {
+		if p := problemOf(t, m.post(admin, "/v1/tenants/acme/invoices/2026-09/close"+query, "", "")); p.Code != problem.Conflict || p.Detail != "Tenant acme was not there in 2026-09." {
+			t.Errorf("%q: %+v", query, p)
+		}
+	}
+	if is := read[invoices.Invoice](m, m.post(admin, "/v1/tenants/acme/invoices/2026-10/close", "", ""), http.StatusOK); is.Number != 1 || is.Net != "3.64" {
+		t.Errorf("the month of its first hour: %+v", is)
 	}
 }

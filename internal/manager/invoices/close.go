@@ -116,6 +116,8 @@ func (o *Operations) made(ctx context.Context, of *payer, month billing.Month) (
 		return nil, problem.New(problem.Conflict, fmt.Sprintf("The month can be closed from %s on: until then usage of it may come in.", end.Format(time.RFC3339)))
 	case forgotten(month, store.Time(o.Now())):
 		return nil, problem.New(problem.Conflict, "Usage of the month is not kept any more.")
+	case !of.in(month):
+		return nil, absent(of.Name, month)
 	}
 	prices, why, err := o.pricesFor(ctx, of)
 	switch {

@@ -130,8 +130,11 @@ func (o *Operations) draft(ctx context.Context, tenant, uid, named string) (*Dra
 		return nil, "", err
 	}
 	closed, err := o.closed(ctx, of, month)
-	if err != nil || closed {
+	switch {
+	case err != nil || closed:
 		return nil, "", err
+	case !of.in(month):
+		return nil, absent(tenant, month).Detail, nil
 	}
 	return o.draftOf(ctx, of, month)
 }

@@ -99,7 +99,12 @@ func (o *Operations) payerOf(ctx context.Context, name string, month billing.Mon
 	case exists:
 		return &all[len(all)-1], nil
 	}
-	return nil, problem.New(problem.Conflict, fmt.Sprintf("No tenant %s was there in %s.", name, month))
+	return nil, absent(name, month)
+}
+
+// absent says that a tenant has no hour of a month.
+func absent(name string, month billing.Month) *problem.Problem {
+	return problem.New(problem.Conflict, fmt.Sprintf("Tenant %s was not there in %s.", name, month))
 }
 
 // pricesFor returns the price list that holds for a payer: of one that is gone that which it named last.
