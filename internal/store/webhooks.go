@@ -99,8 +99,10 @@ type Message struct {
 	// Type is what happened, such as app.healthy.
 	Type string
 	// Tenant is the tenant whose object it is about, "" for an object of the platform. Webhooks of a tenant get it only if they belong to
-	// the Tenant with TenantUID; webhooks without a UID if they belong to a tenant with this name.
+	// the Tenant with TenantUID; webhooks without a UID if they belong to a tenant with this name, unless MatchUID is true.
 	Tenant, TenantUID string
+	// MatchUID keeps the message from webhooks without a UID: it is about a Tenant that is not the one that has the name now. It is not stored.
+	MatchUID bool
 	// Object is the object of the event, such as app/acme/shop/web. Messages about one object are sent in order.
 	Object string
 	At     time.Time

@@ -636,3 +636,37 @@ func TestAMonthBeforeTheTenantHasNoInvoice(t *testing.T) {
 		t.Errorf("the month of its first hour: %+v", is)
 	}
 }
+
+// TestWebhooksOfTheNextTenantGetNoInvoiceOfTheFormerOne, also those that were made before webhooks had a UID.
+func TestWebhooksOfTheNextTenantGetNoInvoiceOfTheFormerOne(t *testing.T) {
+	m, cluster := newBilled(t)
+	m.forget(cluster, "acme", "former", time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 10, 31, 23, 30, 0, 0, time.UTC))
+	for id, of := range map[string][2]string{"former": {"acme", "former"}, "next": {"acme", "next"}, "without": {"acme", ""}, "platform": {"", ""}} {
+		w := store.Webhook{ID: id, Tenant: of[0], TenantUID: of[1], URL: "https://hooks.example.com/", Types: []string{"invoice.*"}, Created: m.now, Secret: store.Sealed{Kind: store.KindWebhookSecret, ID: id, Data: []byte("x")}}
+		if err := m.store.CreateWebhook(t.Context(), w, store.Event{At: m.now}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	admin := m.holder("root", "admin")
+	read[invoices.Invoice](m, m.post(admin, "/v1/tenants/acme/invoices/2026-10/close", "", ""), http.StatusOK) // Nobody has the name.
+	apply(t, cluster, &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme", UID: "next", CreationTimestamp: metav1.NewTime(time.Date(2026, 11, 1, 2, 0, 0, 0, time.UTC))}})
+	read[invoices.Invoice](m, m.post(admin, "/v1/invoices/1/credit", "", `{"reason":"x"}`), http.StatusCreated)
+	m.now = time.Date(2026, 12, 1, 3, 0, 0, 0, time.UTC)
+	admin = m.holder("root in December", "admin") // Tokens expire.
+	read[invoices.Invoice](m, m.post(admin, "/v1/tenants/acme/invoices/2026-11/close", "", ""), http.StatusOK)
+	former := []string{"invoice/1 invoice.closed", "invoice/1 invoice.credited"}
+	next := []string{"invoice/3 invoice.closed"}
+	for webhook, want := range map[string][]string{"former": former, "next": next, "without": next, "platform": append(former, next...)} {
+		found, err := m.store.ListDeliveries(t.Context(), webhook, "", 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range slices.Backward(found) {
+			got = append(got, d.Object+" "+d.Type)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", webhook, diff)
+		}
+	}
+}

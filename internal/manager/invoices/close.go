@@ -146,7 +146,11 @@ func fill(is *store.Invoice, of *billing.Invoice) error {
 
 // add is AddInvoice, with a problem as its error.
 func (o *Operations) add(ctx context.Context, tenant, month string, next func([]store.Invoice) (store.Invoice, error), e store.Event) (store.Invoice, error) {
-	is, err := o.Store.AddInvoice(ctx, tenant, month, next, store.InvoiceRecord{Event: e, Message: messageOf})
+	present, err := o.Tenant(ctx, tenant)
+	if err != nil && !notFound(err) {
+		return store.Invoice{}, err
+	}
+	is, err := o.Store.AddInvoice(ctx, tenant, month, next, store.InvoiceRecord{Event: e, Message: func(is store.Invoice) (store.Message, error) { return messageOf(is, present) }})
 	var refused *problem.Problem
 	switch {
 	case errors.As(err, &refused):

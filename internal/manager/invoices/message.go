@@ -19,8 +19,8 @@ type about struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// messageOf returns the message about an invoice or a credit note. That about a credit note is sent after that about its invoice.
-func messageOf(is store.Invoice) (store.Message, error) {
+// messageOf returns the message about an invoice or a credit note, while present is the Tenant that has the name. That about a credit note is sent after that about its invoice.
+func messageOf(is store.Invoice, present store.TenantRef) (store.Message, error) {
 	kind, invoice := eventtype.InvoiceClosed, is.Number
 	if is.Credits != 0 {
 		kind, invoice = eventtype.InvoiceCredited, is.Credits
@@ -29,5 +29,5 @@ func messageOf(is store.Invoice) (store.Message, error) {
 	if err != nil {
 		return store.Message{}, err
 	}
-	return store.Message{ID: id, Type: kind, Tenant: is.Tenant, TenantUID: is.TenantUID, Object: fmt.Sprintf("invoice/%d", invoice), At: is.Closed, Body: body}, nil
+	return store.Message{ID: id, Type: kind, Tenant: is.Tenant, TenantUID: is.TenantUID, MatchUID: is.TenantUID != present.UID, Object: fmt.Sprintf("invoice/%d", invoice), At: is.Closed, Body: body}, nil
 }

@@ -26,12 +26,16 @@ func readDelivery(scan database.Scan) (d store.Delivery, err error) {
 // enqueue writes a message for each webhook that wants it, in the transaction of the event. It must be at the end of the transaction: others that
 // enqueue wait until the transaction ends.
 func enqueue(ctx context.Context, tx *database.Tx, m store.Message) error {
+	without := "" // The UID of webhooks that have none.
+	if m.MatchUID {
+		without = m.TenantUID
+	}
 	hooks, err := database.All(ctx, tx, func(scan database.Scan) (w store.Webhook, err error) {
 		var types string
 		err = scan(&w.ID, &types)
 		w.Types = strings.Fields(types)
 		return w, err
-	}, `SELECT id, types FROM webhooks WHERE disabled = 0 AND (tenant = '' OR tenant = ? AND tenant_uid IN ('', ?)) ORDER BY id`, m.Tenant, m.TenantUID)
+	}, `SELECT id, types FROM webhooks WHERE disabled = 0 AND (tenant = '' OR tenant = ? AND tenant_uid IN (?, ?)) ORDER BY id`, m.Tenant, without, m.TenantUID)
 	if err != nil {
 		return fmt.Errorf("finding the webhooks for a message: %w", err)
 	}
