@@ -219,7 +219,7 @@ func TestEachChangeIsReportedOnceAlsoIfNobodyWatched(t *testing.T) {
 		sent[kind] = true
 	}
 	for _, kind := range eventtype.All {
-		if !sent[kind] && !strings.HasPrefix(kind, "invoice.") && kind != eventtype.BudgetExceeded { // The package invoices sends those.
+		if !sent[kind] && !strings.HasPrefix(kind, "invoice.") && kind != eventtype.BudgetReached { // The package invoices sends those.
 			t.Errorf("%s may be wanted, and is not sent", kind)
 		}
 	}

@@ -33,8 +33,8 @@ const (
 	// InvoiceClosed and InvoiceCredited are sent for each invoice and each credit note.
 	InvoiceClosed   = "invoice.closed"
 	InvoiceCredited = "invoice.credited"
-	// BudgetExceeded is sent when the cost of a month, or its forecast, reaches a threshold of the cost budget of a tenant.
-	BudgetExceeded = "budget.exceeded"
+	// BudgetReached is sent when the cost of a month, or its forecast, reaches a threshold of the cost budget of a tenant.
+	BudgetReached = "budget.reached"
 	// Ping is sent when somebody tests a webhook, to any webhook.
 	Ping = "webhook.ping"
 )
@@ -42,7 +42,7 @@ const (
 // All are the types that a webhook can subscribe to.
 var All = []string{
 	TenantCreated, TenantUpdated, TenantDeleted, ProjectCreated, ProjectUpdated, ProjectDeleted, AppApplied, AppHealthy, AppFailed, AppRolledBack, AppDeleted, ClaimCreated, ClaimDeleted,
-	InvoiceClosed, InvoiceCredited, BudgetExceeded,
+	InvoiceClosed, InvoiceCredited, BudgetReached,
 }
 
 // IsPattern reports whether a text is a type, a group of types such as app.*, or * for all.

@@ -9,7 +9,7 @@ import (
 )
 
 func TestAWebhookWantsWhatItsPatternsName(t *testing.T) {
-	for pattern, wants := range map[string]int{"*": len(All), "app.*": 5, "tenant.*": 3, "app.failed": 1, "claim.*": 2, "invoice.*": 2, "budget.exceeded": 1} {
+	for pattern, wants := range map[string]int{"*": len(All), "app.*": 5, "tenant.*": 3, "app.failed": 1, "claim.*": 2, "invoice.*": 2, "budget.reached": 1} {
 		if !IsPattern(pattern) {
 			t.Errorf("%s is no pattern", pattern)
 		}

@@ -167,12 +167,12 @@ func (b *Budgets) alert(ctx context.Context, t *v1alpha1.Tenant, cost Alert, bet
 		}
 		cost.Threshold = threshold
 		now := store.Time(b.Now())
-		id, body, err := eventtype.Encode(eventtype.BudgetExceeded, now, cost)
+		id, body, err := eventtype.Encode(eventtype.BudgetReached, now, cost)
 		if err != nil {
 			return err
 		}
 		key := fmt.Sprintf("budget/%s/%s/%s/%s/%d", t.UID, cost.Month, cost.Budget, cost.Basis, threshold)
-		first, err := b.Store.RecordAlert(ctx, key, store.Message{ID: id, Type: eventtype.BudgetExceeded, Tenant: t.Name, TenantUID: string(t.UID), Object: "budget/" + t.Name, At: now, Body: body})
+		first, err := b.Store.RecordAlert(ctx, key, store.Message{ID: id, Type: eventtype.BudgetReached, Tenant: t.Name, TenantUID: string(t.UID), Object: "budget/" + t.Name, At: now, Body: body})
 		if err != nil {
 			return err
 		}

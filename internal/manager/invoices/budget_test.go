@@ -153,8 +153,8 @@ func TestEachThresholdIsAlertedOnceInAMonth(t *testing.T) {
 		t.Errorf("%d messages, -platform +tenant:\n%s", len(all), diff)
 	}
 	for n, want := range map[int]string{
-		0: `budget/acme {"type":"budget.exceeded","timestamp":"2026-11-11T00:30:00Z","data":{"tenant":"acme","month":"2026-11","currency":"EUR","budget":"200.00","threshold":80,"basis":"actual","net":"160.00"}}`,
-		1: `budget/acme {"type":"budget.exceeded","timestamp":"2026-11-11T00:30:00Z","data":{"tenant":"acme","month":"2026-11","currency":"EUR","budget":"200.00","threshold":100,"basis":"forecast","net":"664.00"}}`,
+		0: `budget/acme {"type":"budget.reached","timestamp":"2026-11-11T00:30:00Z","data":{"tenant":"acme","month":"2026-11","currency":"EUR","budget":"200.00","threshold":80,"basis":"actual","net":"160.00"}}`,
+		1: `budget/acme {"type":"budget.reached","timestamp":"2026-11-11T00:30:00Z","data":{"tenant":"acme","month":"2026-11","currency":"EUR","budget":"200.00","threshold":100,"basis":"forecast","net":"664.00"}}`,
 	} {
 		if diff := cmp.Diff(want, all[min(n, len(all)-1)]); diff != "" {
 			t.Errorf("-want +message:\n%s", diff)
