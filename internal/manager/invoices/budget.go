@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -43,6 +44,15 @@ type Budgets struct {
 	Tell func(context.Context, *v1alpha1.Tenant, Alert) error
 	// Metric is that of NewMetric. Only the manager that computes the costs reports it.
 	Metric *prometheus.GaugeVec
+
+	// reported has what the values in the metric are of, by the names of tenants.
+	reported map[string]reported
+}
+
+// reported is a Tenant and a month.
+type reported struct {
+	uid   types.UID
+	month billing.Month
 }
 
 // NewMetric returns the metric of budgets, without a value.
@@ -75,9 +85,12 @@ func (a Alert) String() string {
 }
 
 // Forget removes the metric of all tenants: another manager reports it from now on.
-func (b *Budgets) Forget() { b.Metric.Reset() }
+func (b *Budgets) Forget() {
+	b.Metric.Reset()
+	b.reported = nil
+}
 
-// Round compares the cost of each tenant with its budget. A tenant whose cost cannot be computed keeps none of the others from it.
+// Round compares the cost of each tenant with its budget. A tenant whose cost cannot be computed keeps none of the others from it, and keeps its values in the metric until the month ends.
 func (b *Budgets) Round(ctx context.Context) error {
 	if b.Following(ctx) != nil { // /readyz names it.
 		return nil
@@ -87,25 +100,29 @@ func (b *Budgets) Round(ctx context.Context) error {
 		return err
 	}
 	var all []error
-	reported := map[[2]string]float64{}
+	budgets := map[string]types.UID{}
 	for i := range found.Items {
 		t := &found.Items[i]
 		if t.Spec.CostBudget == nil || t.Name == v1alpha1.PlatformTenant {
 			continue
 		}
-		if err := b.compare(ctx, t, reported); err != nil {
+		budgets[t.Name] = t.UID
+		if err := b.compare(ctx, t); err != nil {
 			all = append(all, fmt.Errorf("tenant %s: %w", t.Name, err))
 		}
 	}
-	b.Metric.Reset()
-	for of, ratio := range reported {
-		b.Metric.WithLabelValues(of[0], of[1]).Set(ratio)
+	month := billing.MonthOf(store.Time(b.Now()))
+	for name, of := range b.reported {
+		if uid, has := budgets[name]; !has || of != (reported{uid, month}) {
+			b.Metric.DeletePartialMatch(prometheus.Labels{"tenant": name})
+			delete(b.reported, name)
+		}
 	}
 	return errors.Join(all...)
 }
 
-// compare compares the cost of a tenant with its budget, and notes the proportion of both.
-func (b *Budgets) compare(ctx context.Context, t *v1alpha1.Tenant, reported map[[2]string]float64) error {
+// compare compares the cost of a tenant with its budget, and reports the proportion of both.
+func (b *Budgets) compare(ctx context.Context, t *v1alpha1.Tenant) error {
 	ctx, cancel := context.WithTimeout(ctx, budgetTimeout)
 	defer cancel()
 	month := billing.MonthOf(store.Time(b.Now()))
@@ -134,15 +151,31 @@ func (b *Budgets) compare(ctx context.Context, t *v1alpha1.Tenant, reported map[
 		about.Basis, about.Net = forecast, draft.Forecast.Net
 		costs = append(costs, about)
 	}
+	b.report(reported{t.UID, month}, costs, budget)
 	var failed []error
 	reached := new(big.Rat)
 	for _, cost := range costs {
 		ratio := cost.ratio(budget)
-		reported[[2]string{t.Name, cost.Basis}], _ = ratio.Float64()
 		failed = append(failed, b.alert(ctx, t, cost, [2]*big.Rat{reached, ratio}))
 		reached = ratio
 	}
 	return errors.Join(failed...)
+}
+
+// report sets the metric of a tenant.
+func (b *Budgets) report(of reported, costs []Alert, budget *big.Rat) {
+	tenant := costs[0].Tenant
+	for _, cost := range costs {
+		ratio, _ := cost.ratio(budget).Float64()
+		b.Metric.WithLabelValues(tenant, cost.Basis).Set(ratio)
+	}
+	if len(costs) == 1 { // There is no forecast, as on the first day of a month.
+		b.Metric.DeleteLabelValues(tenant, forecast)
+	}
+	if b.reported == nil {
+		b.reported = map[string]reported{}
+	}
+	b.reported[tenant] = of
 }
 
 // ratio returns the cost in proportion to a budget.

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -220,6 +222,71 @@ func TestTheMetricHasTheProportionOfEachBudget(t *testing.T) {
 	m.Forget()
 	if n := testutil.CollectAndCount(m.Metric); n != 0 {
 		t.Errorf("there are %d values after another manager took over", n)
+	}
+}
+
+// values returns the metric, by tenant and basis.
+func (b *budgeted) values(m *Budgets) map[string]float64 {
+	b.Helper()
+	all, collected := map[string]float64{}, make(chan prometheus.Metric, 10)
+	m.Metric.Collect(collected)
+	close(collected)
+	for each := range collected {
+		var is dto.Metric
+		if err := each.Write(&is); err != nil {
+			b.Fatal(err)
+		}
+		all[is.GetLabel()[1].GetValue()+" "+is.GetLabel()[0].GetValue()] = is.GetGauge().GetValue()
+	}
+	return all
+}
+
+// TestTheMetricStaysWhileACostIsNotKnown: during a round it has no fewer values than before, and after it those of the same tenants, until the month ends.
+func TestTheMetricStaysWhileACostIsNotKnown(t *testing.T) {
+	b := newBudgeted(t)
+	b.budget("acme", "1", "200", 1000)
+	b.budget("beta", "2", "200", 1000)
+	b.used["acme"][at(3, 5, 0)], b.used["beta"][at(3, 5, 0)] = 50, 100
+	m := b.manager()
+	round := func(what string, fails bool, want map[string]float64) {
+		t.Helper()
+		if err := m.Round(t.Context()); (err != nil) != fails {
+			t.Errorf("%s: %v", what, err)
+		}
+		if diff := cmp.Diff(want, b.values(m)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", what, diff)
+		}
+	}
+	all := map[string]float64{"acme actual": 0.25, "acme forecast": 0.25, "beta actual": 0.5, "beta forecast": 0.5}
+	round("the first one", false, all)
+	used := m.Used
+	m.Used = func(ctx context.Context, tenant string, from, until time.Time, do func(store.Used) error) error {
+		if n := len(b.values(m)); n != len(all) {
+			t.Errorf("during a round there are %d values", n)
+		}
+		return used(ctx, tenant, from, until, do)
+	}
+	b.used["acme"][at(3, 5, 0)], b.used["beta"][at(3, 5, 0)] = -1, 150
+	round("one cost is not known", true, map[string]float64{"acme actual": 0.25, "acme forecast": 0.25, "beta actual": 0.75, "beta forecast": 0.75})
+	b.now, m.Used = time.Date(2026, 12, 1, 0, 30, 0, 0, time.UTC), used
+	b.used["acme"][time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)] = -1
+	round("the next month", true, map[string]float64{"beta actual": 0})
+}
+
+// TestTheMetricOfAFormerTenantIsNotThatOfTheNext, whose cost is not known.
+func TestTheMetricOfAFormerTenantIsNotThatOfTheNext(t *testing.T) {
+	b := newBudgeted(t)
+	b.budget("acme", "1", "200")
+	b.used["acme"][at(3, 5, 0)] = 50
+	m := b.manager()
+	b.expect(m, "a quarter")
+	if err := b.cluster.Delete(t.Context(), tenantOf("acme", "1", "")); err != nil {
+		t.Fatal(err)
+	}
+	b.budget("acme", "2", "200")
+	b.used["acme"][at(3, 5, 0)] = -1
+	if err := m.Round(t.Context()); err == nil || len(b.values(m)) != 0 {
+		t.Errorf("%v: the next tenant has %v", err, b.values(m))
 	}
 }
 
