@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,6 +31,20 @@ func TestPoliciesListWhereServicesLead(t *testing.T) {
 	app := n.app("shop", "orders")
 	n.states(app, v1alpha1.AllowedCondition, metav1.ConditionFalse, "Service/orders is of type ExternalName", "to list its domain in services.externalNames of a Policy")
 	n.denied(try("a", leadsOut), "ExternalService: Service/a is of type ExternalName")
+	n.denied(try("b", ", externalIPs: [192.0.2.17]"), "ExternalService: Service/b has spec.externalIPs")
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.namespace()}}
+	if err := n.admin.Patch(t.Context(), ns, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"paas.kubeop.io/external-ips":"192.0.2.0/24"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	n.eventually(func() error {
+		if err := n.admin.Get(t.Context(), client.ObjectKeyFromObject(ns), ns); err != nil {
+			return err
+		}
+		if value, there := ns.Annotations["paas.kubeop.io/external-ips"]; value != "" || !there {
+			return fmt.Errorf("what an administrator wrote to the namespace holds: %q, there: %t", value, there)
+		}
+		return nil
+	})
 	n.denied(try("b", ", externalIPs: [192.0.2.17]"), "ExternalService: Service/b has spec.externalIPs")
 
 	lists := setting("lists", func(s *v1alpha1.PolicySpec) {

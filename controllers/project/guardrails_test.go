@@ -283,6 +283,53 @@ func TestTheNamespaceIsHeldToTheTenantsPodSecurity(t *testing.T) {
 	}
 }
 
+// TestWhereServicesLeadIsAlwaysOfThePolicies: a namespace from before the annotations is written once, also if somebody else put one there, and then no more.
+func TestWhereServicesLeadIsAlwaysOfThePolicies(t *testing.T) {
+	b := newFixture(t)
+	writes := 0
+	b.fault = func(verb string, o any, _ string) error {
+		if of, is := o.(client.Object); (verb == "patch" || verb == "apply") && (!is || of.GetObjectKind().GroupVersionKind().Kind == "Namespace") {
+			writes++
+		}
+		return nil
+	}
+	s := b.with(shop(), acme())
+	before := namespace.Object(shopNamespace, s.ownedBy(s.tenant), namespace.Terms{PodSecurity: "restricted", Guardrails: true})
+	if err := s.made.Apply(t.Context(), before); err != nil || writes != 1 {
+		t.Fatalf("%d writes before the upgrade, %v", writes, err)
+	}
+	ns := namespaceOf("")
+	if !b.get(ns) || len(ns.Annotations) != 1 {
+		t.Fatalf("before the upgrade, the annotations are %v", ns.Annotations)
+	}
+	ns.Annotations["paas.kubeop.io/external-ips"] = "0.0.0.0/1"
+	if err := b.api.Update(t.Context(), ns, client.FieldOwner("somebody")); err != nil {
+		t.Fatal(err)
+	}
+	for look := range 3 {
+		s = b.again(s)
+		if err := b.makeNamespace(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if writes != 2 {
+			t.Errorf("%d writes after look %d, want 2", writes, look+1)
+		}
+		if !b.get(ns) {
+			t.Fatal("the namespace is gone")
+		}
+		for _, annotation := range []string{"paas.kubeop.io/external-names", "paas.kubeop.io/external-ips"} {
+			if value, there := ns.Annotations[annotation]; value != "" || !there {
+				t.Errorf("%s is %q, there: %t", annotation, value, there)
+			}
+		}
+	}
+	s = b.again(s)
+	s.rules.spec.Deny = []v1alpha1.AppliedPolicy{{Policy: "lists", PolicyRules: v1alpha1.PolicyRules{Services: &v1alpha1.ServiceRules{ExternalIPs: []string{"192.0.2.0/28"}}}}}
+	if err := b.makeNamespace(t.Context(), s); err != nil || !b.get(ns) || ns.Annotations["paas.kubeop.io/external-ips"] != "192.0.2.0/28" || ns.Annotations["paas.kubeop.io/external-names"] != "" {
+		t.Errorf("with a policy, the annotations are %v, %v", ns.Annotations, err)
+	}
+}
+
 func TestAFrozenTenantFreezesItsProjects(t *testing.T) {
 	b := newFixture(t)
 	tenant := acme(func(a *v1alpha1.Tenant) {

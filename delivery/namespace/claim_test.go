@@ -208,7 +208,7 @@ func TestLimitsOfATenantAreAnnotationsWhereTheyAreSet(t *testing.T) {
 		grace time.Duration
 		size  int64
 	}{
-		"nothing is set": {v1alpha1.TenantSpec{}, "", map[string]string{}, time.Hour, 32768},
+		"nothing is set": {v1alpha1.TenantSpec{}, "", map[string]string{"paas.kubeop.io/external-names": "", "paas.kubeop.io/external-ips": ""}, time.Hour, 32768},
 		"everything is set": {
 			v1alpha1.TenantSpec{MaxObjectSize: &size, MaxTerminationGracePeriod: &grace, PriorityClasses: []string{"low", "high"}, Taints: []string{"gpu", "arm"}, IngressAnnotations: []string{"b/x", "a/x"},
 				CSIDrivers: []string{"secrets.example.com", "cache.example.com"}, EndpointsWriters: []string{"shop/db", "blog/db"}},
@@ -230,8 +230,8 @@ func TestLimitsOfATenantAreAnnotationsWhereTheyAreSet(t *testing.T) {
 			}
 		})
 	}
-	if len(LimitsOf(&v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{PriorityClasses: []string{"b", "a"}}}, nil, nil)) != 1 {
-		t.Error("priority classes alone are not one annotation")
+	if len(LimitsOf(&v1alpha1.Tenant{Spec: v1alpha1.TenantSpec{PriorityClasses: []string{"b", "a"}}}, nil, nil)) != 3 {
+		t.Error("priority classes alone are not one annotation beside the two that are always there")
 	}
 }
 

@@ -51,7 +51,8 @@ func MaxObjectSize(tenant *v1alpha1.Tenant) int64 {
 
 // LimitsOf returns the limits that administrators set on a tenant as annotations, from which the chart's admission policies read them.
 // Default values are left out, because the policies have the same defaults. externalNames and
-// externalIPs are what the Policies that hold in the namespace list.
+// externalIPs are what the Policies that hold in the namespace list. Their annotations are always among the limits, "" for none: server-side apply
+// does not remove an annotation that kubeop never wrote, and one that somebody else wrote would open what no Policy lists.
 func LimitsOf(tenant *v1alpha1.Tenant, externalNames, externalIPs []string) map[string]string {
 	limits, spec := map[string]string{}, &tenant.Spec
 	if spec.MaxObjectSize != nil {
@@ -63,11 +64,14 @@ func LimitsOf(tenant *v1alpha1.Tenant, externalNames, externalIPs []string) map[
 	for annotation, names := range map[string][]string{
 		v1alpha1.PriorityClassesAnnotation: spec.PriorityClasses, v1alpha1.TaintsAnnotation: spec.Taints, v1alpha1.IngressAnnotationsAnnotation: spec.IngressAnnotations,
 		v1alpha1.CSIDriversAnnotation: spec.CSIDrivers, v1alpha1.EndpointsWritersAnnotation: spec.EndpointsWriters,
-		v1alpha1.ExternalNamesAnnotation: externalNames, v1alpha1.ExternalIPsAnnotation: externalIPs,
 	} {
 		if len(names) > 0 {
-			limits[annotation] = strings.Join(slices.Sorted(slices.Values(names)), ",")
+			limits[annotation] = listed(names)
 		}
 	}
+	limits[v1alpha1.ExternalNamesAnnotation], limits[v1alpha1.ExternalIPsAnnotation] = listed(externalNames), listed(externalIPs)
 	return limits
 }
+
+// listed writes names as an annotation that the admission policies split; "" for none.
+func listed(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ",") }
