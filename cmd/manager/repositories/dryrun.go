@@ -53,14 +53,14 @@ func (r *Repositories) describe(ctx context.Context, p *place, effects *writes.P
 	if effects.Diff, err = filediff.Of(ctx, before, after, p.folder()); err != nil {
 		return fmt.Errorf("comparing files: %w", err)
 	}
-	reader, err := r.reader()
+	reader, err := r.readerOf(p)
 	if err != nil {
 		return err
 	}
 	scope := tree.Scope{Repository: p.repository.Name, Tenant: p.repository.Spec.Tenant, Path: p.folder()}
 	was := reader.Read(files.Of(before), scope, nil)
 	is := reader.Read(files.Of(after), scope, was)
-	weighed := weighing{was: was, commit: plan.Commit{Apps: map[string]int{}}}
+	weighed := weighing{was: was, clusters: p.placement.Tenant, commit: plan.Commit{Apps: map[string]int{}}}
 	quotas := false
 	tree.Changes(was, is, func(ref identity.Ref) {
 		_, had := was.Find(ref)
@@ -72,6 +72,8 @@ func (r *Repositories) describe(ctx context.Context, p *place, effects *writes.P
 		case !has:
 			action = "delete"
 			weighed.lose(ref)
+		default:
+			weighed.move(ref, is)
 		}
 		quotas = quotas || ref.Kind() == v1alpha1.ProjectKind && has
 		effects.Objects = append(effects.Objects, writes.PlannedObject{Kind: ref.Kind(), Name: ref.Path(), Action: action})
@@ -87,12 +89,16 @@ func (r *Repositories) describe(ctx context.Context, p *place, effects *writes.P
 	return nil
 }
 
-// weighing finds out whether a person would have to confirm deletions, by the rules of the operator and without what is in the cluster.
+// weighing finds out whether a person would have to confirm deletions, of which moves to another cluster are some, by the rules of the operator and without what is in the cluster.
 type weighing struct {
 	was    *tree.Tree
 	commit plan.Commit
 	// volumes: what is deleted may have some.
 	volumes bool
+	// clusters are those of the tenant whose own repository it is, as its Tenant names them.
+	clusters []string
+	// elsewhere: the projects of the tenant that name no cluster move, and another repository declares them.
+	elsewhere bool
 }
 
 // lose adds an object that would be deleted.
@@ -111,7 +117,10 @@ func (w *weighing) lose(ref identity.Ref) {
 
 // confirmation says whether it would be needed.
 func (w *weighing) confirmation(is *tree.Tree) writes.Confirmation {
-	if len(w.commit.Losses) == 0 {
+	switch {
+	case len(w.commit.Losses) == 0 && w.elsewhere:
+		return writes.Confirmation{Needed: writes.Perhaps, Why: "if its repository has projects that name no cluster, because these move to another one"}
+	case len(w.commit.Losses) == 0:
 		return writes.Confirmation{Needed: writes.No}
 	}
 	w.was.Walk(func(n tree.Node) bool {

@@ -295,3 +295,48 @@ func TestADryRunAnswersThePlan(t *testing.T) {
 	// The keys are free.
 	s.written(admin, "PATCH", webPath, `{"spec":{"image":{"replicas":5}}}`, header{"Idempotency-Key", "a-patch"})
 }
+
+// TestADryRunSaysThatAMoveIsHeld: the operator of the cluster that an object leaves always holds that, and a cluster more moves nothing.
+func TestADryRunSaysThatAMoveIsHeld(t *testing.T) {
+	s := newStage(t)
+	for name, spec := range map[string]string{"a": "{default: true}", "b": "{}", "c": "{}"} {
+		s.platform.Write("clusters/"+name+".yaml", head+"Cluster\nmetadata: {name: "+name+"}\nspec: "+spec+"\n")
+		cluster := &v1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ClusterSpec{Default: name == "a"}}
+		if err := s.objects.Create(t.Context(), cluster); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.platform.Write("tenants/acme/tenant.yaml", head+"Tenant\nmetadata: {name: acme}\nspec: {clusters: [a, b], repository: {url: 'https://git.example.com/acme.git'}}\n")
+	s.platform.Write("tenants/beta/tenant.yaml", head+"Tenant\nmetadata: {name: beta}\nspec: {clusters: [a, b]}\n")
+	s.platform.Push("clusters")
+	tenant := &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: "acme"}, Spec: v1alpha1.TenantSpec{Clusters: []string{"a", "b"}}}
+	if err := s.objects.Create(t.Context(), tenant); err != nil {
+		t.Fatal(err)
+	}
+	admin := s.holder("root", "admin")
+	const goes = ", and nothing of what it has here goes along"
+	for name, c := range map[string]struct{ path, spec, needed, why string }{
+		"a project to another cluster":               {"projects/acme/shop", `{"cluster":"b"}`, writes.Yes, "it places project acme/shop on cluster b" + goes},
+		"a project of the platform repository":       {"projects/beta/shop", `{"cluster":"b"}`, writes.Yes, "it places project beta/shop on cluster b" + goes},
+		"a project that names where it is":           {"projects/acme/shop", `{"cluster":"a"}`, writes.No, ""},
+		"another field of a project":                 {"projects/acme/shop", `{"quota":{"pods":"9"}}`, writes.No, ""},
+		"a tenant that gets a cluster more":          {"tenants/beta", `{"clusters":["a","b","c"]}`, writes.No, ""},
+		"a tenant that loses a cluster":              {"tenants/beta", `{"clusters":["a"]}`, writes.Yes, "it places tenant beta on cluster a" + goes},
+		"a tenant that goes back to the default":     {"tenants/beta", `{"clusters":null}`, writes.Yes, "it places tenant beta on cluster a" + goes},
+		"a tenant with another first cluster":        {"tenants/beta", `{"clusters":["b","a"]}`, writes.Yes, "it places project beta/shop on cluster b" + goes},
+		"one with a repository, and another first":   {"tenants/acme", `{"clusters":["b","a"]}`, writes.Perhaps, "if its repository has projects that name no cluster, because these move to another one"},
+		"one with a repository that loses a cluster": {"tenants/acme", `{"clusters":["b"]}`, writes.Yes, "it places tenant acme on cluster b" + goes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.T = t
+			answer := s.send(admin, "PATCH", "/v1/"+c.path+"?dryRun=true", `{"spec":`+c.spec+`}`)
+			var w writes.Written
+			if err := json.Unmarshal(answer.Body.Bytes(), &w); answer.Code != http.StatusOK || err != nil || w.Plan == nil || !w.Changed {
+				t.Fatalf("%d %s", answer.Code, answer.Body)
+			}
+			if got := w.Plan.Confirmation; got.Needed != c.needed || got.Why != c.why {
+				t.Errorf("got %q: %s", got.Needed, got.Why)
+			}
+		})
+	}
+}
