@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
@@ -21,7 +22,8 @@ type Declarations interface {
 
 // CountUsers adds the cluster to each loss of an object that the commit places on another one. It adds, to each loss of a Registry, how many
 // projects have its credentials, and to each loss of a Policy, how many tenants are under it after the commit. A tenant whose file has a problem
-// is under the policies that it has in the cluster. direct reads the tenants without a cache, because the commit may have changed them just now.
+// is under the policies that it has in the cluster. It says of each loss of a PriceList whether it is a second default one. direct reads tenants and price lists without
+// a cache, because the commit may have changed them just now.
 func CountUsers(ctx context.Context, direct client.Reader, losses []plan.Loss, lost map[identity.Ref]client.Object, now Declarations) error {
 	for i := range losses {
 		losses[i].Cluster = now.Elsewhere(losses[i].Ref)
@@ -29,8 +31,8 @@ func CountUsers(ctx context.Context, direct client.Reader, losses []plan.Loss, l
 			losses[i].Projects = registry.Status.Projects
 		}
 	}
-	if !slices.ContainsFunc(losses, func(l plan.Loss) bool { return l.Ref.Policy != "" }) {
-		return nil
+	if err := findSecond(ctx, direct, losses); err != nil || !slices.ContainsFunc(losses, func(l plan.Loss) bool { return l.Ref.Policy != "" }) {
+		return err
 	}
 	tenants := &v1alpha1.TenantList{}
 	if err := direct.List(ctx, tenants); err != nil {
@@ -43,6 +45,27 @@ func CountUsers(ctx context.Context, direct client.Reader, losses []plan.Loss, l
 				losses[i].Tenants++
 			}
 		}
+	}
+	return nil
+}
+
+// findSecond marks the losses of PriceLists with spec.default if other PriceLists have it, too.
+func findSecond(ctx context.Context, direct client.Reader, losses []plan.Loss) error {
+	if !slices.ContainsFunc(losses, func(l plan.Loss) bool { return l.Ref.PriceList != "" }) {
+		return nil
+	}
+	lists := &v1alpha1.PriceListList{}
+	if err := direct.List(ctx, lists); err != nil {
+		return fmt.Errorf("looking for another default price list: %w", err)
+	}
+	defaults := sets.New[string]()
+	for i := range lists.Items {
+		if lists.Items[i].Spec.Default {
+			defaults.Insert(lists.Items[i].Name)
+		}
+	}
+	for i, l := range losses {
+		losses[i].Second = defaults.Len() > 1 && defaults.Has(l.Ref.PriceList)
 	}
 	return nil
 }

@@ -151,11 +151,12 @@ type weighed struct {
 // recount is the maximum age of a reused verdict. A confirmation is always checked against a new one.
 const recount = 30 * time.Second
 
-// weigh deletes the objects that need no confirmation and reports the others. It returns the names of the deleted ones. leaving: others are being deleted.
+// weigh deletes the objects whose turn it is and that need no confirmation, and reports the held ones. It returns the names of the deleted ones. leaving: others
+// are being deleted.
 func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[identity.Ref]client.Object, leaving bool) ([]string, error) {
 	p, now := s.progress, r.Steps.Clock.Now()
 	confirmation := s.repository.Annotations[v1alpha1.ConfirmAnnotation]
-	question := s.question(lost)
+	question := s.question(lost, leaving)
 	if confirmation == "" && p.weighed.question == question && now.Sub(p.weighed.at) < recount {
 		s.weighed, s.verdict = true, p.weighed.verdict
 		return nil, nil
@@ -166,10 +167,11 @@ func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[identity.Ref]
 	}
 	s.weighed = true
 	p.weighed, p.confirmed = weighed{}, s.verdict.Confirmed
-	if len(s.verdict.Go) == 0 {
+	next := s.verdict.Next(leaving)
+	if len(next) == 0 {
 		p.weighed = weighed{question, s.verdict, now}
 	}
-	names, err := r.deleteLosses(ctx, s, lost, leaving)
+	names, err := r.deleteLosses(ctx, s, lost, next)
 	if err != nil {
 		return nil, err
 	}
@@ -177,14 +179,14 @@ func (r *Reconciler) weigh(ctx context.Context, s *scope, lost map[identity.Ref]
 	return names, step.Withdraw(ctx, r.Client, s.repository, v1alpha1.ConfirmAnnotation)
 }
 
-// question identifies the input of a verdict.
-func (s *scope) question(lost map[identity.Ref]client.Object) string {
+// question identifies the input of a verdict, and of what is deleted next.
+func (s *scope) question(lost map[identity.Ref]client.Object, leaving bool) string {
 	var uids []string
 	for _, o := range lost {
 		uids = append(uids, string(o.GetUID()))
 	}
 	slices.Sort(uids)
-	return fmt.Sprint(s.commit.Revision, s.progress.foreign, uids)
+	return fmt.Sprint(s.commit.Revision, s.progress.foreign, leaving, uids)
 }
 
 // verdict decides which of the objects that left the tree are deleted.
@@ -211,16 +213,11 @@ func (r *Reconciler) verdict(ctx context.Context, s *scope, lost map[identity.Re
 	return commit.Weigh(confirmation), nil
 }
 
-// deleteLosses deletes the objects that the verdict allows to delete, and returns their names. Policies, registries and price lists are deleted when all else is
-// gone: what is being deleted may still run, under these policies.
-func (r *Reconciler) deleteLosses(ctx context.Context, s *scope, lost map[identity.Ref]client.Object, leaving bool) ([]string, error) {
+// deleteLosses deletes objects that the verdict allows to delete, and returns their names.
+func (r *Reconciler) deleteLosses(ctx context.Context, s *scope, lost map[identity.Ref]client.Object, next []plan.Loss) ([]string, error) {
 	var entries []v1alpha1.InventoryEntry
 	var names []string
-	leaving = leaving || slices.ContainsFunc(s.verdict.Go, func(l plan.Loss) bool { return !l.Ref.OneFile() })
-	for _, loss := range s.verdict.Go {
-		if leaving && loss.Ref.OneFile() {
-			continue
-		}
+	for _, loss := range next {
 		if err := r.markClaims(ctx, lost[loss.Ref], loss); err != nil {
 			return nil, err
 		}

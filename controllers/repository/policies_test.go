@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubeop/kubeop/api/v1alpha1"
 	"github.com/kubeop/kubeop/gitops/identity"
+	"github.com/kubeop/kubeop/gitops/plan"
 	"github.com/kubeop/kubeop/gitops/tree"
 	"github.com/kubeop/kubeop/internal/testenv/steptest"
 )
@@ -39,6 +40,13 @@ func (c *cluster) ofPlatform(now *tree.Tree) *scope {
 
 func policyOf(name, repository string) *v1alpha1.Policy {
 	return fromAcme(&v1alpha1.Policy{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(p *v1alpha1.Policy) { p.Labels[v1alpha1.RepositoryLabel] = repository })
+}
+
+// tenantOf is a Tenant of the platform repository, which stays while its finalizer is there.
+func tenantOf(name string, change ...func(*v1alpha1.Tenant)) *v1alpha1.Tenant {
+	tenant := fromAcme(&v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.Finalizer}}}, change...)
+	tenant.Labels[v1alpha1.RepositoryLabel] = "platform"
+	return tenant
 }
 
 // TestPoliciesAreAppliedBeforeTheTenantsThatNameThem, and registries and price lists as well, in batches of their own, because one batch is applied at once.
@@ -84,7 +92,7 @@ func TestPoliciesAreAppliedBeforeTheTenantsThatNameThem(t *testing.T) {
 	}
 }
 
-// TestPoliciesAreDeletedWhenAllElseIsGone: one commit removes a tenant, its policy and its registry. While the tenant is being deleted, its pods run under the policy.
+// TestPoliciesAreDeletedWhenAllElseIsGone: one commit removes an app, a policy and a registry. While the app is being deleted, its pods run under the policy.
 func TestPoliciesAreDeletedWhenAllElseIsGone(t *testing.T) {
 	policy := policyOf("strict", "platform")
 	registry := fromAcme(&v1alpha1.Registry{ObjectMeta: metav1.ObjectMeta{Name: "ghcr"}}, func(r *v1alpha1.Registry) { r.Labels[v1alpha1.RepositoryLabel] = "platform" })
@@ -109,6 +117,49 @@ func TestPoliciesAreDeletedWhenAllElseIsGone(t *testing.T) {
 	}
 	if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "waits Deleting: waits for Registry ghcr, Policy strict to be gone, after 5s" || k.has(policy) || k.has(registry) {
 		t.Errorf("when the app is gone: %q; the policy exists: %t, the registry: %t", got, k.has(policy), k.has(registry))
+	}
+}
+
+// TestAConfirmedPolicyIsDeletedAfterItsTenant, without another confirmation. A new process knows nothing of the first one: it deletes nothing without another.
+func TestAConfirmedPolicyIsDeletedAfterItsTenant(t *testing.T) {
+	for name, c := range map[string]struct {
+		again func(*scope)
+		held  int
+	}{
+		"the same process":         {func(*scope) {}, 0},
+		"a new process":            {func(s *scope) { s.progress.confirmed = plan.Confirmed{} }, 1},
+		"a newer commit meanwhile": {func(s *scope) { s.commit.Revision = "main@sha1:3" }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, acme := watching(t), tenantOf("acme", func(a *v1alpha1.Tenant) { a.Spec.Policies = []string{"strict"} })
+			policy, rival := policyOf("strict", "platform"), tenantOf("rival", func(a *v1alpha1.Tenant) { a.Spec.Policies = []string{"strict"} })
+			for _, o := range []client.Object{acme, rival, policy} {
+				k.create(o)
+			}
+			s := k.ofPlatform(platformTree(t, map[string][3]string{"tenants/rival/tenant.yaml": {"Tenant", "rival", "{policies: [strict]}"}}))
+			s.progress.Gone.Insert(identity.Ref{Tenant: "acme"}, identity.Ref{Policy: "strict"})
+			if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "done" || len(s.verdict.Held) != 2 {
+				t.Fatalf("%q; held are %+v", got, s.verdict.Held)
+			}
+			s.repository.Annotations = map[string]string{v1alpha1.ConfirmAnnotation: s.verdict.Token}
+			k.create(s.repository)
+			if got := steptest.Outcome(t, k.collect(t.Context(), s)); got != "waits Deleting: waits for Tenant acme to be gone, after 5s" || !k.has(policy) {
+				t.Fatalf("confirmed: %q; the policy exists: %t", got, k.has(policy))
+			}
+			s.repository.Annotations = nil
+			if !k.has(acme) {
+				t.Fatal("the tenant is gone at once")
+			}
+			acme.Finalizers = nil
+			if err := k.api.Update(t.Context(), acme); err != nil {
+				t.Fatal(err)
+			}
+			c.again(s)
+			_ = k.collect(t.Context(), s)
+			if k.has(policy) != (c.held > 0) || len(s.verdict.Held) != c.held || !k.has(rival) {
+				t.Errorf("the policy exists: %t; held are %+v", k.has(policy), s.verdict.Held)
+			}
+		})
 	}
 }
 

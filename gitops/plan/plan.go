@@ -31,6 +31,8 @@ type Loss struct {
 	Tenants int
 	// Projects is how many projects have the credentials of the object, if it is a Registry.
 	Projects int
+	// Second: the object is a PriceList with spec.default, and another one in the cluster has it, too.
+	Second bool
 	// Cluster is the name of the cluster on which the commit places the object, which has this one no longer; "" if the commit does not declare it.
 	Cluster string
 	// Preview: the object belongs to a preview, which goes with its branch. Only its data is a reason to ask.
@@ -112,6 +114,22 @@ func (c Commit) Weigh(confirmation string) Verdict {
 	}
 	v.Lines = lines(v.Held)
 	return v
+}
+
+// Next returns the objects of Go that are deleted now; the others have to wait. leaving: others that left the tree are being deleted already. Policies, Registries
+// and PriceLists wait until all else is gone, because what is being deleted may still run, under them. PriceLists wait for what is held, too: it may run for long
+// and cost something. Policies and Registries that something held is under are held themselves. A second default PriceList does not wait, because there is
+// no default one while there are two. For the same reason, Clusters do not wait.
+func (v Verdict) Next(leaving bool) []Loss {
+	runs := func(l Loss) bool { return !l.Ref.OneFile() }
+	leaving = leaving || slices.ContainsFunc(v.Go, runs)
+	held := slices.ContainsFunc(v.Held, runs)
+	return slices.DeleteFunc(slices.Clone(v.Go), func(l Loss) bool {
+		if runs(l) || l.Second || l.Ref.Cluster != "" {
+			return false
+		}
+		return leaving || held && l.Ref.PriceList != ""
+	})
 }
 
 // outermost returns the losses without those that are deleted with their project or tenant, sorted: Apps, then Projects, then Tenants, then Policies,

@@ -159,6 +159,35 @@ func TestAConfirmationIsOfOneCommitAndOneList(t *testing.T) {
 	}
 }
 
+// TestWhatTheOthersRunUnderIsDeletedLast: Policies, Registries and PriceLists.
+func TestWhatTheOthersRunUnderIsDeletedLast(t *testing.T) {
+	web, acme := loss("zeta/shop/web", 0), loss("acme", 2)
+	prices, second := Loss{Ref: identity.Ref{PriceList: "prices"}}, Loss{Ref: identity.Ref{PriceList: "second"}, Second: true}
+	cluster := Loss{Ref: identity.Ref{Cluster: "east"}}
+	files := []Loss{policy("strict", 0), registry("ghcr", 0), prices, second, cluster}
+	for name, c := range map[string]struct {
+		verdict Verdict
+		leaving bool
+		want    string
+	}{
+		"nothing":                       {want: ""},
+		"nothing, and others leave":     {leaving: true, want: ""},
+		"no others":                     {verdict: Verdict{Go: files}, want: "strict ghcr prices second east"},
+		"another goes":                  {verdict: Verdict{Go: append([]Loss{web}, files...)}, want: "zeta/shop/web second east"},
+		"others leave":                  {verdict: Verdict{Go: files}, leaving: true, want: "second east"},
+		"a tenant is held":              {verdict: Verdict{Go: files, Held: []Loss{acme}}, want: "strict ghcr second east"},
+		"an app is held":                {verdict: Verdict{Go: []Loss{prices}, Held: []Loss{web}}, want: ""},
+		"one goes, another is held":     {verdict: Verdict{Go: append([]Loss{web}, files...), Held: []Loss{acme}}, want: "zeta/shop/web second east"},
+		"a policy is held":              {verdict: Verdict{Go: []Loss{prices}, Held: []Loss{policy("base", 2)}}, want: "prices"},
+		"held only, and others leaving": {verdict: Verdict{Held: []Loss{acme, policy("base", 2)}}, leaving: true, want: ""},
+	} {
+		before := len(c.verdict.Go)
+		if got := strings.Join(paths(c.verdict.Next(c.leaving)), " "); got != c.want || len(c.verdict.Go) != before || before > 0 && c.verdict.Go[before-1].Ref == (identity.Ref{}) {
+			t.Errorf("%s: got %q, want %q; the verdict is %+v", name, got, c.want, c.verdict)
+		}
+	}
+}
+
 func TestLinesNameDataFirst(t *testing.T) {
 	l := loss("acme", 3, data("disk", false), data("cache", true))
 	l.Pods = 4
