@@ -191,37 +191,6 @@ func invoiceMessages(t *testing.T, s store.Store) {
 	}
 }
 
-// messagesOfOneUID: what is about a Tenant that does not have the name any more is for the webhooks of its UID and of the platform, and what is about the present one also for those without a UID.
-func messagesOfOneUID(t *testing.T, s store.Store) {
-	addWebhookOf(t, s, store.TenantRef{Name: "acme", UID: "former"}, "former", now)
-	addWebhookOf(t, s, store.TenantRef{Name: "acme", UID: "next"}, "next", now)
-	addWebhookOf(t, s, store.TenantRef{Name: "acme"}, "without", now)
-	addWebhookOf(t, s, store.TenantRef{}, "platform", now)
-	for month, of := range map[string]struct {
-		uid   string
-		match bool
-	}{"2026-10": {"former", true}, "2026-11": {"next", false}} {
-		record := with(store.Event{At: now})
-		message := record.Message
-		record.Message = func(is store.Invoice) (store.Message, error) {
-			m, err := message(is)
-			m.ID, m.MatchUID = "m "+of.uid, of.match
-			return m, err
-		}
-		is := invoiceOf(of.uid)
-		is.TenantUID = of.uid
-		if _, err := s.AddInvoice(t.Context(), "acme", month, func([]store.Invoice) (store.Invoice, error) { return is, nil }, record); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for webhook, want := range map[string][]string{"former": {"m former"}, "next": {"m next"}, "without": {"m next"}, "platform": {"m former", "m next"}} {
-		got := messagesOf(t, s, webhook)
-		if slices.Sort(got); !slices.Equal(got, want) {
-			t.Errorf("%s has the messages %q, want %q", webhook, got, want)
-		}
-	}
-}
-
 // messagesOf returns the messages of a webhook, the oldest first.
 func messagesOf(t *testing.T, s store.Store, webhook string) (all []string) {
 	t.Helper()

@@ -61,7 +61,6 @@ var tests = map[string]func(*testing.T, store.Store){
 	"a credit note knows those before it":                          creditNotes,
 	"an invoice that fails leaves no gap":                          noGaps,
 	"an invoice has one message to webhooks":                       invoiceMessages,
-	"an invoice of a former tenant is for webhooks of its UID":     messagesOfOneUID,
 	"who pays is kept while usage of it may be":                    payers,
 	"who pays is removed with the usage":                           payersEnd,
 	"an alert is recorded once, with its message":                  alerts,
