@@ -103,9 +103,9 @@ const (
 	CSIDriversAnnotation = "paas.kubeop.io/csi-drivers"
 	// EndpointsWritersAnnotation is spec.endpointsWriters, sorted and separated by commas.
 	EndpointsWritersAnnotation = "paas.kubeop.io/endpoints-writers"
-	// ExternalNamesAnnotation is services.externalNames of all Policies of the project that refuse, together, sorted and separated by commas; always there, empty for none.
+	// ExternalNamesAnnotation is services.externalNames of all Policies of the project together, sorted and separated by commas; always there, empty for none.
 	ExternalNamesAnnotation = "paas.kubeop.io/external-names"
-	// ExternalIPsAnnotation is services.externalIPs of all Policies of the project that refuse, together, sorted and separated by commas; always there, empty for none.
+	// ExternalIPsAnnotation is services.externalIPs of all Policies of the project together, sorted and separated by commas; always there, empty for none.
 	ExternalIPsAnnotation = "paas.kubeop.io/external-ips"
 )
 

@@ -119,7 +119,7 @@ type SignerIdentity struct {
 }
 
 // ServiceRules limits Services. External names and external IPs lead out of the project or catch traffic of others, so they are refused unless a
-// policy with the action Deny lists them, and every other one with such a list lists them, too.
+// policy lists them, and every other policy with such a list lists them, too.
 type ServiceRules struct {
 	// Action for Services that break this rule: Deny, Warn or Audit. Default Deny.
 	// +kubebuilder:default=Deny
@@ -145,8 +145,8 @@ type ServiceRules struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(c, isCIDR(c))",message="every entry of loadBalancerSourceRanges must be a CIDR, such as 203.0.113.0/24"
 	// +listType=set
 	LoadBalancerSourceRanges []string `json:"loadBalancerSourceRanges,omitempty"`
-	// ExternalNames are the domains that spec.externalName of a Service may have: "example.com" is the name itself and every name below it. Names
-	// that no policy lists are refused, whatever the action is: with Warn and Audit, a list allows nothing. Default: none.
+	// ExternalNames are the domains that spec.externalName of a Service may have: "example.com" is the name itself and every name below it. Whatever the
+	// action is, names that no policy lists are refused. Default: none.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=253
@@ -154,8 +154,8 @@ type ServiceRules struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(d, !('.' + d).endsWith('.svc') && !('.' + d).endsWith('.local'))",message="externalNames must not have the names of Services of the cluster, which end with svc or local"
 	// +listType=set
 	ExternalNames []string `json:"externalNames,omitempty"`
-	// ExternalIPs are address ranges in which each of spec.externalIPs of a Service has to be. Addresses that no policy lists
-	// are refused, whatever the action is: with Warn and Audit, a list allows nothing. Default: none.
+	// ExternalIPs are address ranges in which each of spec.externalIPs of a Service has to be. Whatever the action is, addresses that no policy lists
+	// are refused. Default: none.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=64

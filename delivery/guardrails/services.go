@@ -78,9 +78,8 @@ func AddressListed(ranges []string, address string) bool {
 	})
 }
 
-// ExternalNames returns the domains that some policy lists for external names of Services, and ExternalIPs the ranges for their external IPs, each sorted and without duplicates. Only lists
-// of rules with the action Deny count: one that is only tried, with Warn or Audit, allows nothing. What none lists is refused; what only some list, the others refuse, warn about or record
-// by their own actions. spec is nil if no policy holds.
+// ExternalNames returns the domains that some policy lists for external names of Services, and ExternalIPs the ranges for their external IPs, each sorted and without duplicates. What
+// none lists is refused, whatever the action of a policy is; what only some list, the others refuse by their own actions. spec is nil if no policy holds.
 func ExternalNames(spec *v1alpha1.GuardrailsSpec) []string {
 	return ofServices(spec, func(rule *v1alpha1.ServiceRules) []string { return rule.ExternalNames })
 }
@@ -94,7 +93,7 @@ func ofServices(spec *v1alpha1.GuardrailsSpec, list func(*v1alpha1.ServiceRules)
 	if spec == nil {
 		return nil
 	}
-	for _, applied := range spec.Deny {
+	for _, applied := range slices.Concat(spec.Deny, spec.Warn, spec.Audit) {
 		if applied.Services != nil {
 			all = append(all, list(applied.Services)...)
 		}

@@ -36,7 +36,7 @@ type Bounds struct {
 	// that its pods may have; 0 for any.
 	PriorityClasses []string
 	GracePeriod     time.Duration
-	// ExternalNames are domains of external names that its Services may have, and ExternalIPs ranges of external IPs: those that some Policy with the action Deny lists.
+	// ExternalNames are domains of external names that its Services may have, and ExternalIPs ranges of external IPs: those that some Policy lists.
 	ExternalNames, ExternalIPs []string
 	// NetworkPolicies: an app of a tenant may have NetworkPolicies. Judge says what they may open.
 	NetworkPolicies bool
