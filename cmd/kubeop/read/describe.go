@@ -85,15 +85,7 @@ func (d *describe) run(ctx context.Context) error {
 			return err
 		}
 	case *v1alpha1.Tenant:
-		d.page.Field("Namespace", o.Status.Namespace)
-		d.page.Field("Policies", strings.Join(o.Spec.Policies, ", "))
-		d.page.Field("Projects", fmt.Sprint(o.Status.Projects))
-		if o.Status.Budget != nil {
-			d.page.Field("Budget", o.Status.Budget.Summary)
-		}
-		d.page.Field("Apps ready", o.Status.AppsReady)
-		d.steps(o.Status.Conditions)
-		d.list("Guards", guardLines(o.Status.Guards))
+		d.tenant(o)
 	case *v1alpha1.Policy:
 		if err := describePolicy(ctx, d.page, reader, o); err != nil {
 			return err
@@ -112,21 +104,39 @@ func (d *describe) run(ctx context.Context) error {
 		d.page.Field("Server", o.Spec.Server)
 		d.page.Field("Description", o.Spec.Description)
 	case *v1alpha1.Repository:
-		d.page.Field("URL", o.Spec.URL)
-		d.page.Field("Cluster", o.Status.Cluster)
-		if n := o.Status.ProjectsElsewhere; n > 0 {
-			d.page.Field("On other clusters", few.Count(n, "project"))
-		}
-		d.page.Field("Newest commit", few.ShortRevision(o.Status.LastAttemptedRevision))
-		d.page.Field("Held", few.ShortRevision(o.Status.HeldRevision))
-		d.page.Field("Applied", few.ShortRevision(o.Status.LastAppliedRevision))
-		d.steps(o.Status.Conditions)
-		d.list("Problems of the newest commit", o.Status.Problems)
-		d.list("Previews", previews(o.Status.Previews))
-		d.list("Plans of pull requests", plans(o.Status.Plans))
+		d.repository(o)
 	}
 	d.held(object)
 	return d.end(ctx, reader, object, nil)
+}
+
+// tenant describes a tenant.
+func (d *describe) tenant(o *v1alpha1.Tenant) {
+	d.page.Field("Namespace", o.Status.Namespace)
+	d.page.Field("Policies", strings.Join(o.Spec.Policies, ", "))
+	d.page.Field("Projects", fmt.Sprint(o.Status.Projects))
+	if o.Status.Budget != nil {
+		d.page.Field("Budget", o.Status.Budget.Summary)
+	}
+	d.page.Field("Apps ready", o.Status.AppsReady)
+	d.steps(o.Status.Conditions)
+	d.list("Guards", guardLines(o.Status.Guards))
+}
+
+// repository describes a repository.
+func (d *describe) repository(o *v1alpha1.Repository) {
+	d.page.Field("URL", o.Spec.URL)
+	d.page.Field("Cluster", o.Status.Cluster)
+	if n := o.Status.ProjectsElsewhere; n > 0 {
+		d.page.Field("On other clusters", few.Count(n, "project"))
+	}
+	d.page.Field("Newest commit", few.ShortRevision(o.Status.LastAttemptedRevision))
+	d.page.Field("Held", few.ShortRevision(o.Status.HeldRevision))
+	d.page.Field("Applied", few.ShortRevision(o.Status.LastAppliedRevision))
+	d.steps(o.Status.Conditions)
+	d.list("Problems of the newest commit", o.Status.Problems)
+	d.list("Previews", previews(o.Status.Previews))
+	d.list("Plans of pull requests", plans(o.Status.Plans))
 }
 
 // held lists what waits for a confirmation.
