@@ -198,12 +198,11 @@ func (p *Project) AllProblems() []Problem {
 // Unread returns the first error of the store; nil if everything could be read.
 func (t *Tree) Unread() (file string, err error) {
 	t.All(func(p Problem) bool {
-		file, err = p.File, p.Err
+		if p.Err != nil {
+			file, err = p.File, p.Err
+		}
 		return err == nil
 	})
-	if err == nil {
-		file = ""
-	}
 	return file, err
 }
 
@@ -255,16 +254,17 @@ func (t *Tree) Find(ref identity.Ref) (Node, bool) {
 // object's path could not be read.
 func (t *Tree) Covers(ref identity.Ref) bool {
 	switch {
+	case !t.Usable():
+		return false
 	case ref.Policy != "":
-		return t.Usable() && !t.PoliciesUnknown
+		return !t.PoliciesUnknown
 	case ref.Registry != "":
-		return t.Usable() && !t.RegistriesUnknown
+		return !t.RegistriesUnknown
 	case ref.PriceList != "":
-		return t.Usable() && !t.PriceListsUnknown
+		return !t.PriceListsUnknown
 	case ref.Cluster != "":
-		return t.Usable() && !t.ClustersUnknown
-	}
-	if !t.Usable() || t.Unknown || ref.Tenant == v1alpha1.PlatformTenant && !t.Platform {
+		return !t.ClustersUnknown
+	case t.Unknown || ref.Tenant == v1alpha1.PlatformTenant && !t.Platform:
 		return false
 	}
 	tenant := find(t.Tenants, ref.Tenant)

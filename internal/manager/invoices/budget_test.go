@@ -189,7 +189,7 @@ func TestAForecastOfAYoungTenantAlertsNobody(t *testing.T) {
 		b.used["acme"][at(10, 0, 0).Add(time.Duration(hour)*time.Hour)] = 1
 	}
 	m := b.manager()
-	m.Operations.Tenant = func(context.Context, string) (store.TenantRef, error) {
+	m.Tenant = func(context.Context, string) (store.TenantRef, error) {
 		return store.TenantRef{Name: "acme", UID: "1", Created: at(10, 6, 30)}, nil
 	}
 	b.now = at(11, 6, 29)

@@ -155,7 +155,7 @@ func (o *Operations) draftOf(ctx context.Context, of *payer, month billing.Month
 		return nil, "", err
 	}
 	draft := &DraftInvoice{Computed: now, Invoice: *c.invoice}
-	if of.until == endless { // One that is gone uses nothing any more.
+	if of.until.Equal(endless) { // One that is gone uses nothing any more.
 		draft.Forecast, err = c.forecast(now)
 	}
 	return draft, "", err
